@@ -62,13 +62,13 @@ def ideal_traffic(
     makes_fresh: bool = False,
     is_even: bool = False,
 ) -> Traffic:
-    """Count what `HetRows` would send if the rows is_kept_V, bool (V,), stayed in every trainer's cache, and no others.
+    """What `VersionedRows` would send if the rows is_kept_V, bool (V,), and no others, stayed in every trainer's cache.
 
     Args:
         trace: for each step the batches of the T trainers, who take turns; a batch is its distinct rows, int64 (U,)
             ascending.
         num_columns: float32 numbers of a row that travels, state of the optimizer included.
-        pull_bound, push_bound: as `HetCache` has them.
+        pull_bound, push_bound: as `VersionedCache` has them.
         makes_fresh: rows that nobody has changed are not sent, as with its fresh_rows.
         is_even: the bounds hold for young rows as they are (`allowed_updates`): fewer bytes than a cache sends.
     """

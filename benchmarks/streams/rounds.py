@@ -34,7 +34,7 @@ from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.rules.block import compile_merges
 from any2vec.sync.rules.merges import Sum
-from any2vec.tasks.stream.hosts.dealt import assigned_parts
+from any2vec.tasks.stream.hosts.queue_batches import assigned_parts
 from any2vec.tasks.stream.hosts.work_queue import QueueLearner
 from any2vec.train.loop import run
 from any2vec.types import Stats, Work

@@ -55,20 +55,20 @@ def check_fields(options: Any, whose: str = "") -> None:
     interval. None is legal where it is the default.
     """
     kind: Any = type(options)
-    for name, law, default in _laws(kind):
+    for name, constraint, default in _constraints(kind):
         value = getattr(options, name)
         if value is None and default is None:
             continue
-        if isinstance(law, Whole):
-            check_whole(f"{name}{whose}", value, *law)
-        elif isinstance(law, Number):
-            check_number(f"{name}{whose}", value, law.low, law.high, open_low=law.open_low)
+        if isinstance(constraint, Whole):
+            check_whole(f"{name}{whose}", value, *constraint)
+        elif isinstance(constraint, Number):
+            check_number(f"{name}{whose}", value, constraint.low, constraint.high, open_low=constraint.open_low)
         else:
-            check_choice(f"{name}{whose}", value, law)
+            check_choice(f"{name}{whose}", value, constraint)
 
 
 @cache
-def _laws(kind: type) -> list[tuple[str, Any, Any]]:
+def _constraints(kind: type) -> list[tuple[str, Any, Any]]:
     """(name, what is asked of it, default) of each field of a dataclass of which something is asked."""
     found: dict[str, Any] = {}
     for base in reversed(kind.__mro__):

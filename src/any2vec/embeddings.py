@@ -115,7 +115,7 @@ class Embeddings:
     def __getitem__(self, key: str | Sequence[str]) -> np.ndarray:
         """The vector (D,) of a key, or the vectors (len, D) of a list of keys, float32.
 
-        Those of keys without a row are made of their characters, where the embeddings have a maker.
+        A key without a row gets a vector from its characters, if the embeddings have a subword encoder.
 
         Raises:
             InputError: a key is unknown, and there is nothing to make its vector.
@@ -253,7 +253,7 @@ class Embeddings:
         """Write to `path`: a reader finds all of a file or folder, or nothing.
 
         A matrix with its keys in a second file (safetensors, npy) and TensorBoard's files are each whole, one after the
-        other; the native folder is replaced as one. It alone keeps a maker of other words' vectors.
+        other; the native folder is replaced as one. Only the folder keeps a subword encoder.
 
         Args:
             path: file or folder.

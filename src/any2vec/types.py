@@ -55,7 +55,7 @@ class ProgressLine:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Positions [start, stop) of the items of an epoch: tokens, walks, questions, examples, nodes."""
+    """Positions [start, stop) of the items of an epoch: tokens, walks, examples, nodes."""
 
     start: int
     stop: int

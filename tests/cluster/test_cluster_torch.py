@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from any2vec.cluster.launch import join as launch
-from any2vec.cluster.launch import meeting
+from any2vec.cluster.launch import rendezvous
 from any2vec.cluster.launch.processes import run_processes
 from any2vec.cluster.threads import run_logical
 from any2vec.errors import HostError, InputError
@@ -174,7 +174,7 @@ def test_a_restarted_job_does_not_meet_its_past() -> None:
 
     def common_word(attempt: int, rank: int) -> str:
         time.sleep(0.2 * (rank == 2))
-        store = meeting.fresh(common, rank, 3, 30)
+        store = rendezvous.fresh(common, rank, 3, 30)
         assert not store.check([f"address/{rank}"])
         store.set(f"address/{rank}", "here")
         if rank == 0:
@@ -190,7 +190,7 @@ def test_rank_0_names_who_did_not_come() -> None:
     common = torch.distributed.HashStore()
     common.set("any2vec/call/1", "a word of the past")
     with pytest.raises(HostError, match="Rank 1 did not come within"):
-        meeting.fresh(common, 0, 3, 0.1)
+        rendezvous.fresh(common, 0, 3, 0.1)
 
 
 def place(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:

@@ -12,7 +12,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.drivers.served_gradients import ServedGradients
 from any2vec.sync.drivers.summed_gradients import SummedGradients
-from any2vec.sync.rules.gradient_rules import FirstGradients, GradientRule, GradientsAsTheyCome
+from any2vec.sync.rules.gradient_rules import AsyncGradients, FirstGradients, GradientRule
 from any2vec.tables.replica import Replica
 from any2vec.types import LEFT_OUT
 
@@ -80,7 +80,7 @@ def served(
     def rule(held: Replica) -> GradientRule:
         if how == "m-of-n":
             return FirstGradients(held, names, number or trainers, reported)
-        return GradientsAsTheyCome(held, names, number)
+        return AsyncGradients(held, names, number)
 
     return ServedGradients(transport, replica, names, servers, rule, how != "async", **options)
 

@@ -145,7 +145,7 @@ def graph() -> dict[str, set[str]]:
     return {name: {module for _, module in imports(path) if module in paths} - {name} for name, path in paths.items()}
 
 
-def circles(arrows: dict[str, set[str]]) -> list[str]:
+def cycles(arrows: dict[str, set[str]]) -> list[str]:
     """What is left when whatever no arrow leads out of, or into, is taken away again and again."""
     left = {name: set(to) & arrows.keys() for name, to in arrows.items()}
     while True:
@@ -156,16 +156,16 @@ def circles(arrows: dict[str, set[str]]) -> list[str]:
         left = {name: to & kept for name, to in left.items() if name in kept}
 
 
-def test_circles_are_found() -> None:
-    assert circles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}) == ["b", "c"]
+def test_cycles_are_found() -> None:
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}) == ["b", "c"]
 
 
-def test_no_circle_of_modules() -> None:
-    assert circles(graph()) == []
+def test_no_cycle_of_modules() -> None:
+    assert cycles(graph()) == []
 
 
-def test_no_circle_of_sub_rooms() -> None:
+def test_no_cycle_of_sub_rooms() -> None:
     """Below a room, folders are ordered, too; what a package's `__init__` brings together is above them."""
 
     def folder(module: str) -> str:
@@ -177,7 +177,7 @@ def test_no_circle_of_sub_rooms() -> None:
         if module not in packages:
             room = folder(module)
             arrows.setdefault(room, set()).update({folder(name) for name in to - packages} - {room})
-    assert [room for room in circles(arrows) if room.split(".")[1] not in KNOTTED] == []
+    assert [room for room in cycles(arrows) if room.split(".")[1] not in KNOTTED] == []
 
 
 def test_folders_stay_small() -> None:

@@ -71,7 +71,7 @@ def test_every_distinct_prefix_is_there_once(seed: int) -> None:
 
 
 @pytest.mark.parametrize("reading", READINGS)
-def test_vectors_equal_those_of_torchs_own_lstm_and_of_the_maker(reading: str) -> None:
+def test_vectors_equal_those_of_torchs_own_lstm_and_of_the_encoder(reading: str) -> None:
     net = CharGenerator(7, 12, 5, reading, seed=3)
     with torch.no_grad():
         ours = net(tries_of(WORDS, reading), len(WORDS)).numpy()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from any2vec.cluster.grid import Grid, even_grid, whole_numbers
-from any2vec.cluster.threads import lone_transport
+from any2vec.cluster.threads import single_host_transport
 from any2vec.models.layers.activation import activation, z_objective
 from any2vec.models.layers.admm import blocks
 from any2vec.models.layers.admm.group import AdmmGroup
@@ -140,7 +140,7 @@ def test_in_the_theorys_regime_the_lagrangian_falls_by_lemma_1_and_lemma_4_holds
     c1, c2 = nu / 2 - 2 * nu**2 * f.slope**2 / rho, rho / 2 - 2 * nu**2 / rho - nu / 2
     assert rho > 4 * nu and c1 > 0 and c2 > 0
     layers = layers_of(10, blocks.Steps(), f=name)
-    group = AdmmGroup(layers, lone_transport(), Neighbors(None, None))
+    group = AdmmGroup(layers, single_host_transport(), Neighbors(None, None))
     now, before, first = Penalties(nu, rho, decay), None, 0.0
     for _ in range(101):
         held = [(layer.p_TI, layer.w_IO, layer.b_O, layer.z_TO, layer.q_TO) for layer in layers]
@@ -190,7 +190,7 @@ def by_hand(layers: Any, f: Any, now: Penalties) -> float:
 
 def test_with_p_on_a_grid_the_lagrangian_still_never_rises() -> None:
     layers = layers_of(5, blocks.Steps(), Quantized(True, False, 8))
-    group, values = AdmmGroup(layers, lone_transport(), Neighbors(None, None)), []
+    group, values = AdmmGroup(layers, single_host_transport(), Neighbors(None, None)), []
     for _ in range(60):
         group.iterate(Penalties(0.01, 1.0, 0.0))
         values.append(lagrangian([layer.monitor for layer in layers]))
@@ -204,7 +204,7 @@ def test_the_printed_step_length_hardly_moves_and_a_searched_one_learns() -> Non
     risks = []
     for steps in (blocks.Steps(20.0, tries=10), blocks.Steps()):
         layers = layers_of(2, steps)
-        group = AdmmGroup(layers, lone_transport(), Neighbors(None, None))
+        group = AdmmGroup(layers, single_host_transport(), Neighbors(None, None))
         start = layers[0].w_IO
         for _ in range(50):
             group.iterate(Penalties(1e-4, 1e-4, 0.0))

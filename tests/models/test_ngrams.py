@@ -173,7 +173,7 @@ def test_a_word_never_seen_is_near_its_kin(trained: Path) -> None:
 
 
 def test_vectors_are_means_of_own_rows_and_ngrams(trained: Path) -> None:
-    """What training keeps is enough to tell the own row of each word: the mean of the rest is the maker's."""
+    """What training keeps is enough to tell the own row of each word: the mean of the rest is the encoder's."""
     embeddings = any2vec.Embeddings.load(trained / "out")
     assert isinstance(embeddings.encoder, NGramEncoder)
     words = list(embeddings.keys)
@@ -184,7 +184,7 @@ def test_vectors_are_means_of_own_rows_and_ngrams(trained: Path) -> None:
     assert cosines.min() > 0.9
 
 
-def test_the_maker_survives_saving_and_only_the_folder_keeps_it(trained: Path, tmp_path: Path) -> None:
+def test_the_encoder_survives_saving_and_only_the_folder_keeps_it(trained: Path, tmp_path: Path) -> None:
     embeddings = any2vec.Embeddings.load(trained / "out")
     embeddings.save(tmp_path / "copy")
     again = any2vec.Embeddings.load(tmp_path / "copy")
@@ -198,7 +198,7 @@ def test_the_maker_survives_saving_and_only_the_folder_keeps_it(trained: Path, t
 
 
 @pytest.mark.parametrize("harm", ["gone", "cut", "kind", "options", "dim"])
-def test_a_damaged_maker_is_a_format_error(trained: Path, tmp_path: Path, harm: str) -> None:
+def test_a_damaged_encoder_is_a_format_error(trained: Path, tmp_path: Path, harm: str) -> None:
     any2vec.Embeddings.load(trained / "out").save(tmp_path / "copy")
     file, meta = tmp_path / "copy" / "ngrams.safetensors", tmp_path / "copy" / "meta.json"
     about = json.loads(meta.read_text())
@@ -297,7 +297,7 @@ def streamed() -> StreamedNGram:
     return StreamedNGram(StreamNGram(dim=6, buckets=300), max_rows=64, threads=1, seed=3)
 
 
-def test_a_streams_vectors_are_means_and_its_maker_knows_the_ngrams_met() -> None:
+def test_a_streams_vectors_are_means_and_its_encoder_knows_the_ngrams_met() -> None:
     trained = streamed()
     batch, vocabulary = stream_batch(trained)
     assert trained.run(batch.work).loss_examples > 0

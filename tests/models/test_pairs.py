@@ -24,7 +24,7 @@ from any2vec.models.words.source import StoredTokens
 from any2vec.plan.order.bucket_orders import ORDERS, make_order
 from any2vec.plan.order.buffer import block_rows
 from any2vec.plan.order.buffer_walk import BufferWalk
-from any2vec.plan.order.shares import meetings, noise_there, noise_weights
+from any2vec.plan.order.shares import noise_there, noise_weights, resident_counts
 from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.tasks.words import swept_pairs
 from any2vec.tasks.words.pair_batches import PairLearner
@@ -131,7 +131,7 @@ def test_every_item_gets_its_share_of_negatives(order: str, partitions: int, cap
     count_PP = rng.integers(1, 1000, (partitions, partitions))
     mass_P = rng.uniform(1, 3, partitions)
     states = make_order(order, partitions, capacity, seed=3).states
-    joint_PP = meetings(states, count_PP)
+    joint_PP = resident_counts(states, count_PP)
     found_PP = np.zeros((partitions, partitions))
     for state in states:
         there = noise_there(state.held, mass_P)

@@ -12,7 +12,7 @@ from any2vec.data.graph.graph import Graph
 from any2vec.data.graph.reader import read_graph
 from any2vec.data.options import GraphOptions
 from any2vec.errors import InputError
-from any2vec.kernels.graph.parting import plain_symmetric
+from any2vec.kernels.graph.partitioning import plain_symmetric
 from any2vec.plan.sharding.graph import partition, report_partition
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from marks import CUTS, needs_metis, with_metis

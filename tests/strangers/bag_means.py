@@ -18,7 +18,7 @@ from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.shares import chunk_bounds
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
-from any2vec.train.loop import Alone
+from any2vec.train.loop import LocalDriver
 from any2vec.train.result import Result
 from any2vec.train.task import HOSTS, RUN, Nouns, Task
 from any2vec.types import Span, Stats, Work
@@ -182,7 +182,7 @@ class BagProgram(InMemoryProgram):
             parts=1 if agreement is None else agreement.agreement.steps, boundary=int,
         )  # fmt: skip
         self.schedule = self._resumed(schedule, transport.hosts)
-        self.driver = Alone() if agreement is None else self.rounds(agreement)
+        self.driver = LocalDriver() if agreement is None else self.rounds(agreement)
 
     def start_tables(self, dim: int, seed: int) -> dict[str, np.ndarray]:
         if self.checkpoint is not None:
@@ -204,23 +204,23 @@ class BagProgram(InMemoryProgram):
         return Rounds(agreement)
 
     def agreed(self) -> dict[str, np.ndarray] | None:
-        return self.tables if isinstance(self.driver, Alone) else self.driver.agreement.gather_result()
+        return self.tables if isinstance(self.driver, LocalDriver) else self.driver.agreement.gather_result()
 
     @property
     def memory(self) -> dict[str, np.ndarray]:
-        return {} if isinstance(self.driver, Alone) else self.driver.agreement.state_dict()
+        return {} if isinstance(self.driver, LocalDriver) else self.driver.agreement.state_dict()
 
     def result(self, agreed: dict[str, np.ndarray]) -> Result:
         about = {"model": self.request.spec.model.as_dict()}
         return Result(Embeddings(self.data.keys, agreed["input"], agreed["output"], self.data.counts, about))
 
     def gather_metrics(self, recorder: Any) -> dict[str, Any]:
-        if isinstance(self.driver, Alone):
+        if isinstance(self.driver, LocalDriver):
             return {}
         from any2vec.train.in_memory.hosts import metrics_of_rounds
 
         return metrics_of_rounds(self.request, self.transport, self.driver, recorder.seconds)
 
     def close(self, error: BaseException | None = None) -> None:
-        if error is None and not isinstance(self.driver, Alone):
+        if error is None and not isinstance(self.driver, LocalDriver):
             self.driver.close()

@@ -22,7 +22,7 @@ from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import PooledTable
-from any2vec.tables.server.blocks.trained_block import HeldBlock, InStepBlock
+from any2vec.tables.server.blocks.trained_block import HeldBlock, SynchronousBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.clients.pulled_rows import ClockedRows, HeldRows, HeldRowsNotices
 from any2vec.tables.server.server import RowServer
@@ -373,7 +373,7 @@ def test_rows_of_n_of_n_are_the_bits_of_synchronous_ones(hosts: int, center: int
             agreement = served(transport, 3, [center], "m-of-n", reported=reported)
         else:
             low, high = row_bounds(3, transport.hosts)[rank : rank + 2]
-            block = InStepBlock(whole_table(optimizer)[low:high].copy(), optimizer)
+            block = SynchronousBlock(whole_table(optimizer)[low:high].copy(), optimizer)
             server = RowServer(transport, {"rows": block}, bound=0, in_step=True, trainers=range(3))
             server.start()
             client = RowClient(server, row_bounds(3, transport.hosts))

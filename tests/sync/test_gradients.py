@@ -24,7 +24,7 @@ from any2vec.sync.rules.gradient_rules import FirstGradients
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimizer import RowOptimizer
-from any2vec.tables.server.blocks.trained_block import InStepBlock, TrainedBlock
+from any2vec.tables.server.blocks.trained_block import SynchronousBlock, TrainedBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.clients.pulled_rows import ClockedRows
 from any2vec.tables.server.request import Request
@@ -279,7 +279,9 @@ def test_synchronous_rows_go_on_after_rounds_of_different_lengths(kind: Any) -> 
     def work(transport: Transport) -> np.ndarray:
         rank, index = transport.rank, 0
         bounds = [0, 1, 3, 4]
-        block = InStepBlock(np.zeros((bounds[rank + 1] - bounds[rank], optimizer.num_columns), np.float32), optimizer)
+        block = SynchronousBlock(
+            np.zeros((bounds[rank + 1] - bounds[rank], optimizer.num_columns), np.float32), optimizer
+        )
         server = RowServer(transport, {"rows": block}, bound=0, in_step=True)
         server.start()
         agreement, access = bsp(transport, 3), ClockedRows(RowClient(server, bounds))

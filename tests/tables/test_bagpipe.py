@@ -22,11 +22,11 @@ from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache import lookahead_rows as bagpipe_rows
 from any2vec.tables.cache import lookahead_threads as bagpipe_workers
-from any2vec.tables.cache.lookahead_rows import BagpipeRows
-from any2vec.tables.cache.lookahead_threads import Janitor, Stepper
+from any2vec.tables.cache.lookahead_rows import LookaheadRows
+from any2vec.tables.cache.lookahead_threads import StepThread, WriteBackThread
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import MemoryRows, PooledTable
-from any2vec.tables.server.blocks.trained_block import InStepBlock, StoredBlock
+from any2vec.tables.server.blocks.trained_block import StoredBlock, SynchronousBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.clients.pulled_rows import ClockedRows
 from any2vec.tables.server.server import RowServer
@@ -109,7 +109,7 @@ def in_step(job: Job) -> np.ndarray:
 
     def host(transport: Transport) -> np.ndarray:
         table = start_table(job.optimizer)[slice(*job.bounds[transport.rank : transport.rank + 2])].copy()
-        blocks = {"rows": InStepBlock(table, job.optimizer)}
+        blocks = {"rows": SynchronousBlock(table, job.optimizer)}
         server = RowServer(transport, blocks, bound=0, in_step=True, trainers=range(job.trainers))
         server.start()
         client = RowClient(server, job.bounds)
@@ -146,7 +146,7 @@ class Watched(StoredBlock):
         self.changed[trainer].difference_update((slot_K + self.first).tolist())
 
 
-class Measured(BagpipeRows):
+class Measured(LookaheadRows):
     """Tells which rows it changes, and has."""
 
     changed: set[int]
@@ -175,15 +175,15 @@ class Measured(BagpipeRows):
 def announce_cleans(access: Measured, changed: set[int]) -> None:
     """Rows of a clean that others write back count as changed no more."""
     access.changed, access.stands = changed, {}
-    begin = access._janitor.clean
+    begin = access._write_back.clean
 
     def reported(clean: Clean) -> None:
-        changed.difference_update(clean.row_E[~access._janitor.is_writer(clean)].tolist())
+        changed.difference_update(clean.row_E[~access._write_back.is_writer(clean)].tolist())
         for slot in clean.slot_E.tolist():
             access.stands.pop(slot, None)
         begin(clean)
 
-    access._janitor.clean = reported  # type: ignore[method-assign]
+    access._write_back.clean = reported  # type: ignore[method-assign]
 
 
 class Ran(NamedTuple):
@@ -213,7 +213,7 @@ def bagpipe(
             )  # fmt: skip
             announce_cleans(access, changed[rank])
             if delay is not None:
-                slow_down(access._janitor, rank, delay)
+                slow_down(access._write_back, rank, delay)
             rng = np.random.default_rng(rank)
 
             def pause(step: int) -> None:
@@ -230,14 +230,14 @@ def bagpipe(
     return Ran(np.concatenate([table for table, _ in found]), metrics, [one.pop("bytes") for one in metrics])
 
 
-def slow_down(janitor: Janitor, rank: int, delay: Callable[[int, int], float]) -> None:
-    carry_out, number = janitor._carry_out, iter(range(10**9))
+def slow_down(write_back: WriteBackThread, rank: int, delay: Callable[[int, int], float]) -> None:
+    carry_out, number = write_back._carry_out, iter(range(10**9))
 
     def slowly(*order: Any) -> None:
         time.sleep(delay(rank, next(number)))
         carry_out(*order)
 
-    janitor._carry_out = slowly  # type: ignore[method-assign]
+    write_back._carry_out = slowly  # type: ignore[method-assign]
 
 
 def assert_equal(ran: Ran, job: Job) -> None:
@@ -279,7 +279,7 @@ def test_late_acknowledgements_lose_nothing(seed: int, servers: int) -> None:
 
 def test_without_the_gate_a_changed_row_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """So the watched server would notice."""
-    monkeypatch.setattr(Janitor, "await_clean", lambda self, number: None)
+    monkeypatch.setattr(WriteBackThread, "await_clean", lambda self, number: None)
     one = job("sgd", 2, look_ahead=1, clean_share=0.0)
     with pytest.raises((HostError, InputError), match="has changed them"):
         bagpipe(one, lambda rank, number: 0.01)
@@ -489,7 +489,7 @@ def test_what_can_wait_leaves_with_the_next_step() -> None:
             access.apply_pooled(rows, gradient(pooled, transport.rank, step), step)
             found.append((before, reading, sent()))
         access.close()
-        access._janitor._client.close()
+        access._write_back._client.close()
         return found
 
     for found in run_logical(2, host, patience=30.0):
@@ -519,9 +519,9 @@ def test_a_flush_in_the_middle_writes_all_that_has_changed() -> None:
         server = RowServer(transport, {"rows": block})
         server.start()
         client = RowClient(server, one.bounds)
-        access = BagpipeRows(client, "rows", one.optimizer, one.ids, STEPS, trainers=2, look_ahead=one.look_ahead)
+        access = LookaheadRows(client, "rows", one.optimizer, one.ids, STEPS, trainers=2, look_ahead=one.look_ahead)
 
-        slow_down(access._janitor, rank, lambda rank, number: 0.02 * rank)
+        slow_down(access._write_back, rank, lambda rank, number: 0.02 * rank)
         for step in range(STEPS):
             if step == at:
                 access.flush()
@@ -555,7 +555,7 @@ def test_training_goes_on_at_a_later_step() -> None:
         server.start()
         client = RowClient(server, one.bounds)
         for first, stop, workers in ((0, at, (1, 2)), (at, STEPS, (3, 4))):
-            access = BagpipeRows(
+            access = LookaheadRows(
                 client,
                 "rows",
                 one.optimizer,
@@ -584,7 +584,7 @@ def test_no_acknowledgement_is_left_for_the_next_access() -> None:
     def host(transport: Transport) -> None:
         access = access_of(transport, one)
         train(access, one, transport.rank)
-        assert access._janitor._begun > 10
+        assert access._write_back._begun > 10
         with pytest.raises(HostError, match="wait"):
             transport.recv(1 - transport.rank, bagpipe_workers.ACK, bagpipe_workers.ACK, timeout=0.05)
 
@@ -594,13 +594,13 @@ def test_no_acknowledgement_is_left_for_the_next_access() -> None:
 # What goes wrong
 
 
-def access_of(transport: Transport, one: Job, **options: Any) -> BagpipeRows:
+def access_of(transport: Transport, one: Job, **options: Any) -> LookaheadRows:
     low, high = one.bounds[transport.rank : transport.rank + 2]
     block = StoredBlock(start_table(one.optimizer)[low:high].copy(), one.optimizer)
     server = RowServer(transport, {"rows": block})
     server.start()
     client = RowClient(server, one.bounds)
-    return BagpipeRows(
+    return LookaheadRows(
         client, "rows", one.optimizer, one.ids, len(one.batches[0]), trainers=one.trainers,
         **{"look_ahead": one.look_ahead, **options},
     )  # fmt: skip
@@ -638,7 +638,7 @@ def test_a_server_that_refuses_what_is_written_back_is_reported_of() -> None:
         def refuse(*order: Any) -> None:
             raise InputError("no such row")
 
-        access._janitor._carry_out = refuse  # type: ignore[method-assign]
+        access._write_back._carry_out = refuse  # type: ignore[method-assign]
         try:
             train(access, one, 0)
         finally:
@@ -700,13 +700,13 @@ def test_what_an_order_raises_is_said_as_often_as_somebody_waits() -> None:
     def fail() -> None:
         raise InputError("no such row")
 
-    stepper = Stepper(0, 20.0)
-    stepper.start()
-    stepper.begin(fail)
+    step_thread = StepThread(0, 20.0)
+    step_thread.start()
+    step_thread.begin(fail)
     for _ in range(2):
         with pytest.raises(InputError, match="no such row"):
-            stepper.wait()
-    stepper.close(patience=20.0)
+            step_thread.wait()
+    step_thread.close(patience=20.0)
 
 
 def test_who_has_ended_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -716,14 +716,14 @@ def test_who_has_ended_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def host(transport: Transport) -> None:
         access = access_of(transport, one)
-        slow_down(access._janitor, 0, lambda rank, order: 0.1)
+        slow_down(access._write_back, 0, lambda rank, order: 0.1)
         for step, rows in enumerate(one.batches[0][:4]):
             access.apply_pooled(rows, gradient(access.pool(rows, step), 0, step), step)
         access.close(HostError("over"))
-        workers = access._fetcher, access._stepper, access._janitor
+        workers = access._fetcher, access._step_thread, access._write_back
         assert not any(thread.is_alive() for worker in workers for thread in worker._threads)
         none = np.empty(0, np.int64)
         with pytest.raises(HostError, match="Rank 0 has ended its training"):
-            access._janitor.write(none, none)
+            access._write_back.write(none, none)
 
     run_logical(1, host, patience=20.0)

@@ -19,15 +19,15 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError, MessageError
 from any2vec.kernels.cache.cached_rows import add_changes, read_cached, take_pending
 from any2vec.kernels.common.varint import read_varints, varint_size, write_varints
-from any2vec.plan.lookahead.foresight import NEVER
+from any2vec.plan.lookahead.oracle import NEVER
 from any2vec.plan.lookahead.window import allowed_updates
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.cache.versioned_cache import BatchExchange, HetCache
-from any2vec.tables.cache.versioned_rows import HetRows
+from any2vec.tables.cache.versioned_cache import BatchExchange, VersionedCache
+from any2vec.tables.cache.versioned_rows import VersionedRows
 from any2vec.tables.registry import RESIDENCIES
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import MemoryRows
-from any2vec.tables.server.blocks.versioned_block import EXCHANGE, HetBlock
+from any2vec.tables.server.blocks.versioned_block import EXCHANGE, VersionedBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.server import RowServer
 from any2vec.tables.server.versioned_message import (
@@ -57,9 +57,9 @@ def table_of(optimizer: RowOptimizer, rows: int = ROWS, seed: int = 0) -> np.nda
 
 
 class Direct:
-    """What HetRows needs of a RowClient, for blocks of this process; notes what went over."""
+    """What VersionedRows needs of a RowClient, for blocks of this process; notes what went over."""
 
-    def __init__(self, blocks: Sequence[HetBlock], rank: int = -1) -> None:
+    def __init__(self, blocks: Sequence[VersionedBlock], rank: int = -1) -> None:
         self.blocks = blocks
         self.bounds = np.cumsum([0, *(block.num_rows for block in blocks)])
         self.transport = type("End", (), {"rank": rank})
@@ -71,16 +71,16 @@ class Direct:
         return found
 
 
-def blocks_of(optimizer: RowOptimizer, cuts: Sequence[int] = (0, ROWS), is_fresh: bool = False) -> list[HetBlock]:
+def blocks_of(optimizer: RowOptimizer, cuts: Sequence[int] = (0, ROWS), is_fresh: bool = False) -> list[VersionedBlock]:
     table = table_of(optimizer, cuts[-1])
-    return [HetBlock(table[low:high].copy(), optimizer, is_fresh) for low, high in itertools.pairwise(cuts)]
+    return [VersionedBlock(table[low:high].copy(), optimizer, is_fresh) for low, high in itertools.pairwise(cuts)]
 
 
 POLICIES = RESIDENCIES.names()
 
 
 class Guesses:
-    """In the place of a `Foresight`: next uses that are made up, for no result may depend on them."""
+    """In the place of a `NextUseOracle`: next uses that are made up, for no result may depend on them."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -96,11 +96,11 @@ def guesses_for(policy: str) -> Any:
     return Guesses() if RESIDENCIES.named(policy).needs_next_uses else None
 
 
-def worker(blocks: Sequence[HetBlock], capacity: int, *bounds: int, **options: Any) -> HetRows:
+def worker(blocks: Sequence[VersionedBlock], capacity: int, *bounds: int, **options: Any) -> VersionedRows:
     if options.get("policy") == "static":
         options["kept"] = np.arange(capacity)
-    options["foresight"] = guesses_for(options.get("policy", "lru"))
-    return HetRows(HetCache(capacity, blocks[0].optimizer, *bounds, **options), Direct(blocks), "t")  # type: ignore[arg-type]
+    options["oracle"] = guesses_for(options.get("policy", "lru"))
+    return VersionedRows(VersionedCache(capacity, blocks[0].optimizer, *bounds, **options), Direct(blocks), "t")  # type: ignore[arg-type]
 
 
 def batch_of(rng: np.random.Generator, bags: int = 6, rows: int = ROWS) -> BatchRows:
@@ -210,7 +210,7 @@ def test_cached_rows_are_those_of_the_plain_twin() -> None:
 
 
 def test_the_owner_takes_pushes_first_and_counts_updates_not_occurrences() -> None:
-    block = HetBlock(np.zeros((10, 3), np.float32), SGD, is_fresh=True)
+    block = VersionedBlock(np.zeros((10, 3), np.float32), SGD, is_fresh=True)
     answer = block.exchange(query_of(pull_bound=299))
     assert block.version_B.tolist() == [0, 3, 0, 0, 0, 300, 0, 0, 0, 0]
     assert np.array_equal(block.table[1], [0 + 3, 1 + 4, 2 + 5]) and np.array_equal(block.table[5], [6, 7, 8])
@@ -256,7 +256,7 @@ def test_adagrad_reckons_with_squares_of_others_until_they_meet() -> None:
     """Gradients of 1: alone the sum of squares is 1, 2, 3 ...; with one other trainer it is 1, 3, 5 ... for the steps,
     and what is pushed is still this trainer's own part."""
     for others, sums in ((0, [1, 2, 3]), (1, [1, 3, 5]), (3, [1, 5, 9])):
-        blocks = [HetBlock(np.zeros((4, WIDTH + 1), np.float32), ADAGRAD)]
+        blocks = [VersionedBlock(np.zeros((4, WIDTH + 1), np.float32), ADAGRAD)]
         access = worker(blocks, 4, 50, others=others)
         rows = BatchRows.of(ids_of(2), ids_of(0, 1))
         for step in range(3):
@@ -268,7 +268,7 @@ def test_adagrad_reckons_with_squares_of_others_until_they_meet() -> None:
 
 
 def test_the_owner_still_trains_and_stores() -> None:
-    block = HetBlock(np.zeros((4, 3), np.float32), SGD)
+    block = VersionedBlock(np.zeros((4, 3), np.float32), SGD)
     block.push(0, 0, ids_of(2), np.ones((1, 3), np.float32), False)
     with pytest.raises(InputError, match="Operation 77"):
         block.call(77, 0, [])
@@ -359,7 +359,7 @@ def test_two_trainers_with_a_bound_learn_something_else() -> None:
 class Lane:
     """One worker: idle, question on its way, answer on its way, reading; the scheduler moves it on."""
 
-    def __init__(self, trainer: int, cache: HetCache) -> None:
+    def __init__(self, trainer: int, cache: VersionedCache) -> None:
         self.trainer, self.cache = trainer, cache
         self.state = "idle"
         self.exchange: BatchExchange
@@ -403,7 +403,7 @@ def test_changes_of_a_cache_by_age_all_arrive() -> None:
 
 def test_a_policy_that_must_look_ahead_is_refused_where_nothing_does() -> None:
     with pytest.raises(InputError, match="must know which rows the batches to come use"):
-        HetCache(5, SGD, 0, policy="belady")
+        VersionedCache(5, SGD, 0, policy="belady")
 
 
 class Cluster:
@@ -418,10 +418,10 @@ class Cluster:
         self.rows = 9
         self.pull, self.push, self.num_lanes = pull, push, lanes
         optimizer = RowOptimizer(trainers, "sgd", rate=1.0)
-        self.block = HetBlock(np.full((self.rows, trainers), 100, np.float32), optimizer, is_fresh=True)
+        self.block = VersionedBlock(np.full((self.rows, trainers), 100, np.float32), optimizer, is_fresh=True)
         self.makes_fresh = makes_fresh
         caches = [
-            HetCache(
+            VersionedCache(
                 capacity,
                 optimizer,
                 pull,
@@ -429,7 +429,7 @@ class Cluster:
                 policy,
                 self.fresh_rows if makes_fresh else None,
                 kept=np.arange(min(capacity, ROWS)) if policy == "static" else None,
-                foresight=guesses_for(policy),
+                oracle=guesses_for(policy),
             )
             for _ in range(trainers)
         ]
@@ -571,7 +571,7 @@ def serve(hosts: int, trainers: int, work: Callable[[RowClient], Any], lanes: in
 
     def host(transport: Transport) -> Any:
         low, high = bounds[transport.rank : transport.rank + 2]
-        block = HetBlock(np.zeros((high - low, WIDTH), np.float32), SGD)
+        block = VersionedBlock(np.zeros((high - low, WIDTH), np.float32), SGD)
         server = RowServer(transport, {"t": block}, trainers=range(trainers))
         server.start()
         clients = [RowClient(server, bounds, worker=lane) for lane in range(lanes)]
@@ -589,11 +589,11 @@ def test_threads_of_two_trainers_lose_nothing(policy: str) -> None:
     errors: list[BaseException] = []
 
     def work(clients: list[RowClient]) -> None:
-        cache = HetCache(10, SGD, 4, policy=policy, patience=20.0)
+        cache = VersionedCache(10, SGD, 4, policy=policy, patience=20.0)
 
         def one(client: RowClient) -> None:
             try:
-                rng, access = np.random.default_rng(client.worker), HetRows(cache, client, "t")
+                rng, access = np.random.default_rng(client.worker), VersionedRows(cache, client, "t")
                 for step in range(50):
                     rows = batch_of(rng)
                     access.pool(rows, step)
@@ -627,7 +627,7 @@ def test_trainers_that_own_the_rows() -> None:
     def work(clients: list[RowClient]) -> None:
         client = clients[0]
         rank = client.transport.rank
-        access, rng = HetRows(HetCache(9, SGD, 1), client, "t"), np.random.default_rng(rank)
+        access, rng = VersionedRows(VersionedCache(9, SGD, 1), client, "t"), np.random.default_rng(rank)
         for step in range(20):
             for turn in range(2):
                 if turn == rank:
@@ -663,8 +663,8 @@ def test_a_worker_whose_message_fails_ends_the_others() -> None:
 
     begun, asked = threading.Event(), threading.Event()
     blocks = blocks_of(SGD)
-    cache = HetCache(10, SGD, 1, patience=20.0)
-    broken, sound = HetRows(cache, Lost(blocks), "t"), HetRows(cache, Direct(blocks), "t")  # type: ignore[arg-type]
+    cache = VersionedCache(10, SGD, 1, patience=20.0)
+    broken, sound = VersionedRows(cache, Lost(blocks), "t"), VersionedRows(cache, Direct(blocks), "t")  # type: ignore[arg-type]
     rows, said = BatchRows.of(ids_of(1, 2), ids_of(0, 2)), []
 
     def ask() -> None:
@@ -686,7 +686,7 @@ def test_a_worker_whose_message_fails_ends_the_others() -> None:
 
 def test_a_row_is_in_one_message_at_most() -> None:
     """Its changes wait until the answer about it has come, or the answer could take them back; then they leave."""
-    cache = HetCache(10, SGD, 5, 0)
+    cache = VersionedCache(10, SGD, 5, 0)
     nothing, row = (np.zeros(1, bool), ids_of(), np.empty((0, WIDTH), np.float32)), np.zeros((1, WIDTH), np.float32)
     first = cache.begin(ids_of(1))
     cache.end(first, np.ones(1, bool), ids_of(7), row)
@@ -704,7 +704,7 @@ def test_a_row_is_in_one_message_at_most() -> None:
 
 
 def test_a_worker_that_hangs_is_reported_of() -> None:
-    cache = HetCache(10, SGD, 1, patience=0.05)
+    cache = VersionedCache(10, SGD, 1, patience=0.05)
     cache.begin(ids_of(1, 2))
     other = cache.begin(ids_of(2, 3))
     assert other.ask_A.tolist() == [3] and other.awaited == {1}
@@ -801,11 +801,11 @@ def test_the_hottest_rows_are_those_of_most_batches() -> None:
 
 def test_what_cannot_be_is_said() -> None:
     with pytest.raises(InputError, match="moments of adam do not add up"):
-        HetCache(10, RowOptimizer(WIDTH, "adam"), 1)
+        VersionedCache(10, RowOptimizer(WIDTH, "adam"), 1)
     with pytest.raises(InputError, match="pull_bound must be"):
-        HetCache(10, SGD, -1)
+        VersionedCache(10, SGD, -1)
     with pytest.raises(InputError, match="push_bound must be"):
-        HetCache(10, SGD, 1, -1)
+        VersionedCache(10, SGD, 1, -1)
     access = worker(blocks_of(SGD), 4, 1)
     for wrong in (ids_of(ROWS), ids_of(-1, 3)):
         with pytest.raises(InputError, match="ids from 0 to 39; got ids from"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from any2vec.errors import InputError
 from any2vec.kernels.cache.residency import AGES, COUNTS, choose_victims
-from any2vec.plan.lookahead.foresight import NEVER, Foresight
+from any2vec.plan.lookahead.oracle import NEVER, NextUseOracle
 from any2vec.registry import Registry
 from any2vec.tables.registry import FRESHNESS, RESIDENCIES
 from any2vec.tables.residency.policies import PERMANENT, PROMOTE_AFTER, LeastFrequentlyUsed, LeastRecentlyUsed, Promoted
@@ -167,7 +167,7 @@ def test_promoted_rows_outlive_any_scan_and_leave_room() -> None:
 def read_through(policy: str, capacity: int, batches: list[np.ndarray], look_ahead: int) -> int:
     """How many rows of the batches were not there."""
     residency, missed = Residency(capacity, policy), 0
-    ahead = Foresight(lambda step: batches[step], 0, len(batches), look_ahead)
+    ahead = NextUseOracle(lambda step: batches[step], 0, len(batches), look_ahead)
     for batch in batches:
         placed = residency.place(batch, ahead.next_uses(batch, residency.expect))
         residency.release(placed.slot_U[placed.slot_U >= 0])
@@ -224,7 +224,7 @@ def test_rows_live_until_their_last_known_use() -> None:
 
 def test_batches_may_overtake_one_another_but_must_be_planned() -> None:
     batches = [ids_of(0, 1), ids_of(1), ids_of(0, 1), ids_of(2)]
-    ahead, seen = Foresight(lambda step: batches[step], 0, 4, 2), []
+    ahead, seen = NextUseOracle(lambda step: batches[step], 0, 4, 2), []
     assert ahead.next_uses(batches[1], lambda rows, step: seen.append((step, rows.tolist()))).tolist() == [2]
     assert ahead.next_uses(batches[0], lambda rows, step: None).tolist() == [2, 1]
     assert seen == [(0, [0, 1]), (1, [1]), (2, [0, 1]), (3, [2])]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import any2vec
-from any2vec.cluster.threads import lone_transport, run_logical
+from any2vec.cluster.threads import run_logical, single_host_transport
 from any2vec.cluster.transport import Transport
 from any2vec.errors import Interrupted, MessageError
 from any2vec.models.layers.admm.last import risk_gradient
@@ -99,7 +99,7 @@ def equal(one: list[Weights], other: list[Weights]) -> bool:
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_a_pipeline_is_back_propagation_to_the_bit_on_any_number_of_hosts(trainer: str, micros: int) -> None:
     with single_thread():
-        alone, nothing = pipelined(lone_transport(), trainer, micros)
+        alone, nothing = pipelined(single_host_transport(), trainer, micros)
         assert equal(alone, plain(trainer, micros))
         start = start_weights([INPUTS, *[WIDTH] * (LAYERS - 1), CLASSES], 1)
         assert not equal(alone, start) and not any(nothing.values())
@@ -114,7 +114,7 @@ def test_a_pipeline_is_back_propagation_to_the_bit_on_any_number_of_hosts(traine
 def test_the_gradient_is_that_of_all_nodes_at_once() -> None:
     """Micro-batches only round: one step of descent, in float64 by hand."""
     with single_thread():
-        one, many = (pipelined(lone_transport(), "gd", micros)[0] for micros in (1, 7))
+        one, many = (pipelined(single_host_transport(), "gd", micros)[0] for micros in (1, 7))
     assert not equal(one, many)
     for mine, theirs in zip(one, many, strict=True):
         np.testing.assert_allclose(mine.w_IO, theirs.w_IO, rtol=1e-5, atol=1e-7)

@@ -29,7 +29,7 @@ from any2vec.plan.sharding import graph as partition
 from any2vec.sampling.distributed_walks import DistributedWalker
 from any2vec.sampling.walks import Walker
 from any2vec.sync.options.rounds import RoundAgreement
-from any2vec.tasks.words import cutting
+from any2vec.tasks.words import metis_process
 from any2vec.train import launch
 from any2vec.types import ProgressLine, Round, Span, Work
 from spreads import agreed, spread
@@ -132,7 +132,7 @@ def test_metis_does_not_make_a_process_look_dead(edges: Path, monkeypatch: pytes
     monkeypatch.setattr(partition, "metis_partition", None)  # what is called here
     assert same(found, trained(NODES, edges, parted))
     with pytest.raises(errors.InputError, match="METIS cannot cut 3 nodes into 4 parts"):
-        cutting.metis_apart(read_graph([(0, 1), (1, 2)]).csr, 4)
+        metis_process.metis_in_process(read_graph([(0, 1), (1, 2)]).csr, 4)
 
 
 def test_a_host_that_is_stopped_does_not_wait_for_metis(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,12 +146,12 @@ def test_a_host_that_is_stopped_does_not_wait_for_metis(monkeypatch: pytest.Monk
     def stop(*_: Any) -> None:
         raise errors.Interrupted("Stopped by SIGTERM.")
 
-    monkeypatch.setattr(cutting, "subprocess", SimpleNamespace(**(vars(subprocess) | {"Popen": begin})))
+    monkeypatch.setattr(metis_process, "subprocess", SimpleNamespace(**(vars(subprocess) | {"Popen": begin})))
     former = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, 1.0)
     try:
         with pytest.raises(errors.Interrupted):
-            cutting.metis_apart(read_graph([(0, 1), (1, 2)]).csr, 2)
+            metis_process.metis_in_process(read_graph([(0, 1), (1, 2)]).csr, 2)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, former)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from any2vec.errors import FormatError, InputError
-from any2vec.formats.former import present_names
+from any2vec.formats.legacy import present_names
 from any2vec.formats.safetensors_file import read_arrays, write_arrays
 from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint, save_checkpoint
 from former_runs import CLICKS, LAYERS, STREAM, TRAIN, WORDS, interrupted

@@ -15,7 +15,7 @@ from any2vec import SkipGram
 from any2vec.models.words.learner import SequenceLearner
 from any2vec.models.words.source import StoredTokens
 from any2vec.plan.order.epochs import EpochSchedule
-from any2vec.train.loop import MOST_PIECES, WORK_SECONDS, Alone, paced, run
+from any2vec.train.loop import MOST_PIECES, WORK_SECONDS, LocalDriver, paced, run
 from any2vec.types import Span, Work
 
 
@@ -159,7 +159,7 @@ def test_the_clock_changes_no_bit() -> None:
             works.append(work.payload.stop)
             clock.now += seconds
 
-        run(works_of(schedule, clock), learner, Alone(), received)
+        run(works_of(schedule, clock), learner, LocalDriver(), received)
         made.append((len(works), rows.copy()))
     assert made[0][0] < made[1][0]
     assert (made[0][1] == made[1][1]).all()

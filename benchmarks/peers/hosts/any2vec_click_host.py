@@ -164,7 +164,7 @@ class Trainer:
         counters = self.transport.counters
         return {
             "calls": dict(self.calls), "dense": self.dense.metrics(), "cpu_seconds": time.process_time(),
-            "rows": {} if self.rows is None else self.rows.way.metrics(),
+            "rows": {} if self.rows is None else self.rows.backend.metrics(),
             "bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase(),
         }  # fmt: skip
 
@@ -199,7 +199,7 @@ def measure(options: argparse.Namespace, transport: Transport) -> dict[str, Any]
     if not options.local_rows:
         rows = ServedRows(model, pool, SEED, None, int(is_trainer), transport, roles, agree, schedule)
     net = make_net(model, len(pool.dense_names), len(pool.columns))
-    reported = None if rows is None else rows.way.reported
+    reported = None if rows is None else rows.backend.reported
     value_Q = start_values(net, SEED)
     dense = make_dense(model, value_Q, transport, roles, agree, reported, lambda index: options.batch)
     if rows is not None:

@@ -57,10 +57,10 @@ def main() -> None:
     from any2vec.testing.planted_clicks import PlantedClicks
 
     if args.push_bound is not None:
-        from any2vec.tables.cache.versioned_cache import HetCache
-        from any2vec.tasks.clicks import row_ways
+        from any2vec.tables.cache.versioned_cache import VersionedCache
+        from any2vec.tasks.clicks import row_backends
 
-        row_ways.HetCache = partial(HetCache, push_bound=args.push_bound)  # type: ignore[misc,assignment]
+        row_backends.VersionedCache = partial(VersionedCache, push_bound=args.push_bound)  # type: ignore[misc,assignment]
     planted = PlantedClicks(max(args.train[1], args.test[1]), **json.loads(args.stream))
     train = Slice(planted, *args.train)
     floor = planted.bayes(*args.test)

@@ -14,7 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from any2vec.cluster.launch.join import join, joined
-from any2vec.cluster.threads import lone_transport
+from any2vec.cluster.threads import single_host_transport
 from any2vec.cluster.transport import Transport, text_of, text_part
 from any2vec.models.layers.admm.learner import AdmmLearner
 from any2vec.models.layers.ga_mlp import GAMLP
@@ -40,7 +40,7 @@ def main() -> None:
             from any2vec.models.clicks.nets import single_thread
 
             stack.enter_context(single_thread())
-        transport = stack.enter_context(join(json.dumps(vars(options)))) if joined() else lone_transport()
+        transport = stack.enter_context(join(json.dumps(vars(options)))) if joined() else single_host_transport()
         found = run(options, transport)
     if found:
         print(json.dumps(found))

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 import any2vec
 from any2vec.cluster.launch.join import join, joined, run_child, run_processes
-from any2vec.cluster.threads import lone_transport
+from any2vec.cluster.threads import single_host_transport
 from any2vec.cluster.transport import Transport
 from any2vec.data.triples.triples import TripleReport, Triples
 from any2vec.data.vocab.found_texts import integer_keys
@@ -81,7 +81,7 @@ def main() -> None:
     job = vars(parser.parse_args())
     shutil.rmtree(job["folder"], ignore_errors=True)
     if job["hosts"] == 1:
-        print(json.dumps(train(job, lone_transport())))
+        print(json.dumps(train(job, single_host_transport())))
     else:
         run_processes(job["hosts"], "benchmarks.peers.hosts.any2vec_two_hosts", json.dumps(job), print)
     shutil.rmtree(job["folder"], ignore_errors=True)

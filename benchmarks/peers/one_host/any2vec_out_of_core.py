@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from any2vec.cluster.threads import lone_transport
+from any2vec.cluster.threads import single_host_transport
 from any2vec.data.triples.triples import TripleReport, Triples
 from any2vec.data.vocab.found_texts import integer_keys
 from any2vec.models.triples.config import TRIPLE_MODELS
@@ -70,9 +70,9 @@ def main() -> None:
     with threadpool_limits(limits=1, user_api="blas"):
         if args.partitions:
             plan = BufferPlan(args.entities, row_bytes(model), args.partitions, args.capacity, 0, 0)
-            program: Program = TripleTableProgram(request, prepared, plan, lone_transport())
+            program: Program = TripleTableProgram(request, prepared, plan, single_host_transport())
         else:
-            program = TripleProgram(request, prepared, lone_transport())
+            program = TripleProgram(request, prepared, single_host_transport())
         result = run_frame(request, program, program.transport)
     assert result is not None
     summary = result.summary

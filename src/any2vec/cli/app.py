@@ -42,11 +42,11 @@ COMMANDS: dict[str, Entry] = {
     "evaluate": Entry("results.evaluate", "Score vectors: similarity, analogy, PIP, nodes, links, triples.", _RESULTS),
     "export": Entry("results.search", "Write vectors in the format of another tool.", _RESULTS),
     "watch": Entry("run.watch", "Follow a run: in the terminal, or as a page.", _RESULTS),
-    "report": Entry("house", "Write a run's page: curves, map, neighbors, scores.", _RESULTS),
-    "demo": Entry("house", "Train on real data that ships with Python; no download.", _HOUSE),
+    "report": Entry("tools", "Write a run's page: curves, map, neighbors, scores.", _RESULTS),
+    "demo": Entry("tools", "Train on real data that ships with Python; no download.", _HOUSE),
     "data": Entry("data", "Known public data sets: list, show, get.", _HOUSE),
-    "check": Entry("house", "Whether the files of a table larger than memory are sound.", _HOUSE),
-    "doctor": Entry("house", "Versions, cores, caches, and what is missing.", _HOUSE),
+    "check": Entry("tools", "Whether the files of a table larger than memory are sound.", _HOUSE),
+    "doctor": Entry("tools", "Versions, cores, caches, and what is missing.", _HOUSE),
 }
 
 _HELP_NAMES = {"help_option_names": ["--help", "-h"]}

@@ -85,7 +85,7 @@ class ThreadTransport(Transport):
         """Nothing to tell: `run_logical` wakes the others."""
 
 
-def lone_transport() -> Transport:
+def single_host_transport() -> Transport:
     """That of a host without peers: gathering and sharing give back what was put in."""
     return ThreadTransport(_Hub(1), 0, 1, None, PATIENCE)
 

@@ -107,10 +107,10 @@ class TorchTransport(Transport):
 
     def close(self) -> None:
         """Say goodbye, then wait (at most `patience` s) until every host has, so that all that was sent arrives."""
-        self._farewell(_GOODBYE)
+        self._send_shutdown(_GOODBYE)
         deadline = time.monotonic() + self.patience
         try:
-            self._await_goodbyes(deadline)
+            self._await_shutdown(deadline)
         finally:
             self._stopped.set()  # or the beat would go on for a caller that lives on
         for line in self._lines.values():
@@ -121,7 +121,7 @@ class TorchTransport(Transport):
         if dist.is_initialized():
             dist.destroy_process_group()
 
-    def _await_goodbyes(self, deadline: float) -> None:
+    def _await_shutdown(self, deadline: float) -> None:
         with self._inbox.lock:
             while not all(line.has_ended for line in self._lines.values()):
                 self._check(None)
@@ -202,9 +202,9 @@ class TorchTransport(Transport):
                 return
             self._error = error
             self._inbox.wake()
-        self._farewell(_ALARM, str(error))
+        self._send_shutdown(_ALARM, str(error))
 
-    def _farewell(self, phase: str, text: str = "") -> None:
+    def _send_shutdown(self, phase: str, text: str = "") -> None:
         """The last message to every peer."""
         for line in self._lines.values():
             parts = (text_part(text),) if text else ()

@@ -67,7 +67,7 @@ class WorkQueue:
         Raises:
             HostError: nobody told the end of a piece in time, or a host is lost.
         """
-        peer = self.idlest() if peer is None else peer
+        peer = self.least_loaded() if peer is None else peer
         while len(self._held[peer]) >= self.credits:
             self._receive()
         number = self._number
@@ -77,7 +77,7 @@ class WorkQueue:
         self.transport.send(peer, [_number(number), *parts], ASSIGN, _CHANNEL)
         return number
 
-    def idlest(self) -> int:
+    def least_loaded(self) -> int:
         """The peer that holds the fewest pieces, among those the one that was dealt the fewest; waits for credit."""
         self._receive_all()
         while min(map(len, self._held.values())) >= self.credits:

@@ -1,4 +1,4 @@
-"""What a maker of vectors is, and the one door from what a result keeps to its maker."""
+"""Subword encoders, which compute the vector of any word from its characters; reads the one that a result has."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class SubwordEncoder(Protocol):
 
 
 def metadata_of(encoder: SubwordEncoder) -> dict[str, Any]:
-    """What meta.json says of a maker."""
+    """The entry of an encoder in meta.json."""
     return {"kind": encoder.kind, "file": encoder.file, **encoder.options()}
 
 
 def read_encoder(metadata: object, arrays: Mapping[str, np.ndarray], dim: int) -> SubwordEncoder:
-    """The maker that `metadata_of` and `arrays` tell of, for vectors of so many numbers.
+    """The encoder that `metadata_of` and `arrays` describe, for vectors of `dim` numbers.
 
     Raises:
-        FormatError: it is none that this version knows, or they do not fit together.
+        FormatError: this version does not know the encoder, or its parts do not fit together.
     """
     kind = metadata.get("kind") if isinstance(metadata, dict) else None
     if kind not in ENCODERS:

@@ -4,7 +4,7 @@ Filtered, both sides, over all entities, as is usual (Bordes et al. 2013): other
 training, validation or test, do not count. A tie counts half, the realistic rank of Berrendorf et al. (2020): a model
 that scores everything alike ranks in the middle, not first.
 
-Letters: M triples, Q questions, B questions of a block, N entities, K known answers.
+Letters: M triples, Q queries, B of them in a block, N entities, K known answers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TriplesResult:
     mrr: float
     """mean of 1 / rank"""
     hits_at_1: float
-    """share of questions whose rank is at most that"""
+    """share of queries whose rank is at most that"""
     hits_at_3: float
     hits_at_10: float
     mean_rank: float
@@ -69,7 +69,7 @@ class Known:
         self._query_K, self._answer_K = query_M[is_first], answer_M[is_first]
 
     def pairs(self, given_B: np.ndarray, relation_B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(place in the block int64 (K,), answer int64 (K,)) of all known answers to these questions."""
+        """(place in the block int64 (K,), answer int64 (K,)) of all known answers to these queries."""
         query_B = self._query(given_B, relation_B)
         start_B, stop_B = (np.searchsorted(self._query_K, query_B, side) for side in ("left", "right"))
         count_B = stop_B - start_B

@@ -3,7 +3,7 @@
     meta.json             {"format", "version", "rows", "dim", "dtype", "has_output", "has_counts", …}
     vectors.safetensors   tensors "input" and, where the model has one, "output": (rows, dim)
     vocabulary.tsv        one `key<TAB>count` a line (formats/vocabulary.py)
-    NAME.safetensors      where meta.json has a "maker": what makes vectors of other words (any2vec/encoders)
+    NAME.safetensors      where meta.json has a "maker": a subword encoder (any2vec/encoders)
 
 meta.json is written last, so a folder without it is not a result.
 """

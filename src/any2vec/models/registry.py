@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from any2vec.errors import FormatError, InputError
-from any2vec.formats.former import present_names
+from any2vec.formats.legacy import present_names
 from any2vec.registry import Registry
 
 GROUP = "any2vec.models"

@@ -58,7 +58,7 @@ class HostOptions:
             raise InputError("hosts are processes and logical_hosts are threads of one process; choose one of the two.")
 
     @property
-    def is_spread(self) -> bool:
+    def is_distributed(self) -> bool:
         """Whether hosts were asked for: one host, too, then goes through the agreement."""
         return self.hosts is not None or self.logical_hosts is not None
 

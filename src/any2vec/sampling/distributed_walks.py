@@ -1,10 +1,11 @@
 """Walks on a graph that fits no host: walkers travel to the host that owns the node, in supersteps.
 
-In a superstep each host lets its walkers go as far as it can, then all exchange parcels: walkers that leave, trails for
-the hosts that sent them out, questions, answers. A second-order step whose coin does not settle it asks whether the
-candidate is a neighbor of the last node: here where either row is (in a directed graph only the last node's), else the
-owner of the last node, who answers in the next superstep while the walker waits. Where a step must be enumerated (see
-`kernels.graph.walk`), that owner sends the row of the last node. The walks are those of `sampling.walks.Walker`.
+In a superstep each host lets its walkers go as far as it can, then all exchange messages: walkers that leave, walk
+segments for the hosts that sent them out, edge queries and their answers. A second-order step whose coin does not
+settle it asks whether the candidate is a neighbor of the last node: here where either row is (in a directed graph only
+the last node's), else the owner of the last node, who answers in the next superstep while the walker waits. Where a
+step must be enumerated (see `kernels.graph.walk`), that owner sends the row of the last node. The walks are those of
+`sampling.walks.Walker`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _SECOND_ORDER = (*_FIRST_ORDER, kernels.LAST, kernels.DRAWS)
 
 @dataclass
 class DistributedWalkStats:
-    """What one host saw of traveling walks, since it began."""
+    """What one host saw of distributed walks, since it began."""
 
     supersteps: int = 0
     crossings: int = 0
@@ -56,7 +57,7 @@ def bytes_in_flight(in_flight: int, walk_length: int, hosts: int, widest_row: in
     """What a host holds at most beside its part and the walks that it asked for, in bytes.
 
     A walker twice (in the batch, and on its way or waiting), the nodes of its walk three times (made, sent, received),
-    its own and another's question; and rows on their way to and from each other host. widest_row: entries of the
+    its own and another's query; and rows on their way to and from each other host. widest_row: entries of the
     longest.
     """
     walker = 2 * 8 * kernels.COLUMNS + 3 * 4 * (walk_length + 2) + 64
@@ -120,9 +121,14 @@ class _Trip:
         self.rank, self.hosts = self.transport.rank, self.transport.hosts
         self.start, self.num_walks, self.length = start, stop - start, walker.options.walk_length
         self.num_nodes, self.in_flight = walker.num_nodes, walker.in_flight
-        law = biases_of(walker.options)
-        self.law = kernels.Law(
-            walker.is_second_order, self.part.is_directed, law["biases"], law["accept"], walk.PATIENCE, self.length
+        biases = biases_of(walker.options)
+        self.params = kernels.WalkParams(
+            walker.is_second_order,
+            self.part.is_directed,
+            biases["biases"],
+            biases["accept"],
+            walk.PATIENCE,
+            self.length,
         )
         self.columns = _SECOND_ORDER if walker.is_second_order else _FIRST_ORDER
         self.walk_key, self.order_key = (stream_key(walker.seed, kind, epoch) for kind in (PURPOSE_WALK, PURPOSE_ORDER))
@@ -149,7 +155,7 @@ class _Trip:
         """
         part = self.part
         metrics = (
-            asdict(walker.options), walker.seed, epoch, self.in_flight, part.is_directed, self.law.patience,
+            asdict(walker.options), walker.seed, epoch, self.in_flight, part.is_directed, self.params.patience,
             part.digest,
         )  # fmt: skip
         digest = zlib.crc32(repr(metrics).encode())
@@ -180,7 +186,7 @@ class _Trip:
     def run(self) -> np.ndarray:
         """Superstep after superstep, until every host knows that its own walks are over.
 
-        That each parcel says: all hosts hear it in the same exchange and stop there, so stopping costs no round.
+        That each message says: all hosts hear it in the same exchange and stop there, so stopping costs no round.
         """
         while True:
             batch = self._next_batch()
@@ -215,10 +221,10 @@ class _Trip:
         return batch
 
     def _advance(self, batch: np.ndarray) -> tuple[dict[int, Message], int]:
-        """Let the batch go; (what is to be sent, by host; bytes of the trails made here)."""
+        """Let the batch go; (what is to be sent, by host; bytes of the walk segments made here)."""
         segment = np.empty(int((self.length + 1 - batch[:, kernels.DONE]).sum()), np.int32)
         segment_W1 = np.empty(len(batch) + 1, np.int64)
-        kernels.advance(self.part.rows, self.law, self.walk_key, batch, self.near_rows, segment, segment_W1)
+        kernels.advance(self.part.rows, self.params, self.walk_key, batch, self.near_rows, segment, segment_W1)
         self.near_rows = np.empty(0, np.int32)
         messages = {peer: Message.empty() for peer in self._others()}
         self._announce(batch, segment, segment_W1, messages)
@@ -246,7 +252,7 @@ class _Trip:
     def _announce(
         self, batch: np.ndarray, segment: np.ndarray, segment_W1: np.ndarray, messages: dict[int, Message]
     ) -> None:
-        """Trails to the hosts that sent the walkers out; this host's own go into its walks at once."""
+        """Walk segments to the hosts that sent the walkers out; this host's own go into its walks at once."""
         homes = self._homes(batch)
         for home, chosen in _grouped(np.arange(len(batch)), homes):
             size = int((np.diff(segment_W1)[chosen] + 2).sum())
@@ -299,11 +305,11 @@ class _Trip:
             self.owed_rows[peer] = np.array(message.nodes) if owed is None else np.concatenate([owed, message.nodes])
 
     def _check(self, peer: int, message: Message) -> None:
-        """Raise MessageError unless kernels can trust what a parcel says: they look at no bounds."""
+        """Raise MessageError unless kernels can trust what a message says: they look at no bounds."""
         walkers, edges = message.walkers, message.edges
         shapes = (walkers.shape[1:], edges.shape[1:])
         if (len(walkers) and shapes[0] != (len(self.columns),)) or (len(edges) and shapes[1] != (2,)):
-            raise MessageError(f"Rank {peer} sent walkers or questions of the wrong width, {shapes}.")
+            raise MessageError(f"Rank {peer} sent walkers or queries of the wrong width, {shapes}.")
         is_right = self._owns(message.nodes)
         if len(walkers):
             column = dict(zip(self.columns, walkers.T.astype(np.int64), strict=True))
@@ -316,9 +322,7 @@ class _Trip:
             waiting = self.asking_edges[peer]
             is_right &= len(waiting) > 0 and len(message.near) == -(-len(waiting[0]) // 8)
         if not is_right:
-            raise MessageError(
-                f"Rank {peer} sent walkers, questions or answers that cannot be: it walks another graph."
-            )
+            raise MessageError(f"Rank {peer} sent walkers, queries or answers that cannot be: it walks another graph.")
 
     def _owns(self, nodes: np.ndarray) -> bool:
         """Whether all of `nodes` lie here."""
@@ -345,7 +349,7 @@ class _Trip:
 
     @property
     def _is_second_order(self) -> bool:
-        return self.law.is_second_order
+        return self.params.is_second_order
 
     def _resume_edges(self, peer: int, near: np.ndarray) -> None:
         walkers = self.asking_edges[peer].popleft()

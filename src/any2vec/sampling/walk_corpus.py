@@ -1,4 +1,4 @@
-"""What is made of traveling walks: counts of visits, and a stored corpus, the same as one host makes."""
+"""What is made of distributed walks: counts of visits, and a stored corpus, the same as one host makes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a host sends another in one superstep of traveling walks. On the wire: one byte of control that says which
+"""What a host sends another in one superstep of distributed walks. On the wire: one byte of control that says which
 arrays follow, then those that are not empty, all of kind ids.
 """
 
@@ -18,7 +18,7 @@ _MAX_WORD = 0xFFFFFFFF
 
 
 class Message(NamedTuple):
-    """Arrays from one host to another; M walkers, Q questions."""
+    """Arrays from one host to another; M walkers, Q edge queries."""
 
     walkers: np.ndarray
     """uint32 (M, 3 or 5): ticket, node, nodes so far; in second-order walks also last node and words drawn. The stream

@@ -12,7 +12,7 @@ from any2vec.sync.base.curvature import PairSteps
 from any2vec.sync.base.flat import Flat
 from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.drivers.replicas import FixedRate, ShadowSync
-from any2vec.sync.drivers.rounds import Agreement, LoneHost
+from any2vec.sync.drivers.rounds import Agreement, SingleHost
 from any2vec.sync.drivers.served_gradients import ServedGradients
 from any2vec.sync.drivers.summed_gradients import SummedGradients
 from any2vec.sync.exchange.cached import Cached
@@ -57,7 +57,7 @@ from any2vec.sync.rules.block import Rules
 from any2vec.sync.rules.block_momentum import BlockMomentum
 from any2vec.sync.rules.center import Center
 from any2vec.sync.rules.elastic_replica import ElasticReplica
-from any2vec.sync.rules.gradient_rules import FirstGradients, GradientsAsTheyCome, OnHeld
+from any2vec.sync.rules.gradient_rules import AsyncGradients, FirstGradients, OnHeld
 from any2vec.sync.rules.merged_replica import MergedReplica
 from any2vec.sync.rules.replica_rule import ReplicaRule
 from any2vec.tables.replica import Replica
@@ -85,7 +85,7 @@ def make_agreement(
         return Cached(transport, tables, options, inspector, counts or {}, coming or iter(()))
     match options.agreement:
         case sync if transport.hosts == 1 and not sync.has_scheme:
-            return LoneHost(tables)
+            return SingleHost(tables)
         case Merge(rule=name):
             rules = Rules(rule_class(name, is_curved=steps is not None), counts or {}, steps)
             model, _, form = str(options.form(transport.hosts)).partition("-")
@@ -173,6 +173,6 @@ def make_gradients(
         )  # fmt: skip
     bound = how.bound if isinstance(how, Bounded) else None
     return ServedGradients(
-        transport, replica, trainers, servers, lambda held: GradientsAsTheyCome(held, trainers, bound),
+        transport, replica, trainers, servers, lambda held: AsyncGradients(held, trainers, bound),
         bound is not None,
     )  # fmt: skip

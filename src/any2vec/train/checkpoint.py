@@ -18,7 +18,7 @@ import numpy as np
 from any2vec._version import __version__
 from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.errors import FormatError, InputError
-from any2vec.formats.former import UPGRADES, present_names
+from any2vec.formats.legacy import UPGRADES, present_names
 from any2vec.formats.safetensors_file import check_file, read_arrays, write_arrays
 from any2vec.types import State
 

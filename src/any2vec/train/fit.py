@@ -20,7 +20,7 @@ from any2vec.train.launch import train_in_processes
 from any2vec.train.registry import model_named, task_named, task_of
 from any2vec.train.result import Result
 from any2vec.train.run import run_here, run_joined
-from any2vec.train.run_folder import check_not_begun, check_resumable, make_way, own_folder
+from any2vec.train.run_folder import check_not_begun, check_resumable, own_folder, remove_unfinished
 from any2vec.train.spec import Hooks, RunSpec
 from any2vec.train.task import check_spread, refuse_absent
 from any2vec.types import Progress, Stage
@@ -206,7 +206,7 @@ def _with_folder(spec: RunSpec) -> RunSpec:
         _check_apart(run.start, folder)
         with own_folder(folder):  # who may not have it is told before data are read
             if not run.resume and (spec.hosts.restarts or allowed):
-                make_way(folder)  # now, or a restart would take the former result for its own
+                remove_unfinished(folder)  # now, or a restart would take the former result for its own
     if spec.hosts.restarts and folder is None:
         raise InputError("Restarts go on from checkpoints: say where the run keeps them, out.")
     return replace(spec, run=run)

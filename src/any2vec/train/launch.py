@@ -18,7 +18,7 @@ from any2vec.registry import loaded
 from any2vec.train.checkpoint import FILE, updates_lost
 from any2vec.train.registry import task_named
 from any2vec.train.result import Result
-from any2vec.train.run_folder import has_table, is_begun, note_restarts, summary_of
+from any2vec.train.run_folder import has_table, has_unfinished_run, note_restarts, summary_of
 from any2vec.train.spec import Hooks, RunSpec
 
 WORKER = "any2vec.train.worker"
@@ -95,7 +95,7 @@ def carry_out(spec: RunSpec, ranks: int, folder: Path, on_line: Callable[[str], 
             if error.is_lasting:
                 raise
             is_kept = not out.is_relative_to(folder)
-            has_checkpoint = is_kept and is_begun(out)
+            has_checkpoint = is_kept and has_unfinished_run(out)
             kept_in = None if not has_checkpoint else out if has_table(out) else out / FILE
             if restarts == allowed:
                 raise _with_way_on(error, allowed, is_kept, kept_in) from error

@@ -32,7 +32,7 @@ class Driver(Protocol):
         """Whether the hosts agree after this work: a checkpoint may be taken, and all may stop together."""
 
 
-class Alone:
+class LocalDriver:
     """The driver of a single host: nobody to agree with."""
 
     def before(self, work: Work[Any]) -> None:

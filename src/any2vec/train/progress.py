@@ -130,12 +130,12 @@ class Recorder:
             return
         with storage_errors(self._path):
             if self._path.exists() and self._path.stat().st_size >= self._log_bytes:
-                self._path.replace(old_log(self._path))
+                self._path.replace(rotated_log(self._path))
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record.as_dict()) + "\n")
 
 
-def old_log(path: Path) -> Path:
+def rotated_log(path: Path) -> Path:
     """Where a log goes that has grown too long."""
     return path.with_name(f"{path.stem}.1{path.suffix}")
 

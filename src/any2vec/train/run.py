@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from any2vec.cluster.counters import Counters
 from any2vec.cluster.launch.join import join, joined
-from any2vec.cluster.threads import lone_transport, run_logical
+from any2vec.cluster.threads import run_logical, single_host_transport
 from any2vec.cluster.transport import LONG_WORK, Transport, control, first_other
 from any2vec.errors import JobError
 from any2vec.machine import keep_freed_memory
@@ -34,8 +34,8 @@ def run_here(spec: RunSpec, hooks: Hooks, started: float) -> Result:
         return _train(task, spec, hooks, data, transport, hosts, started)
 
     with task.limits(spec):
-        is_lone = spec.hosts.logical_hosts is None
-        made = host(lone_transport()) if is_lone else run_logical(hosts, host, spec.hosts.link_model)[0]
+        is_single = spec.hosts.logical_hosts is None
+        made = host(single_host_transport()) if is_single else run_logical(hosts, host, spec.hosts.link_model)[0]
     assert made is not None
     return made
 
@@ -64,7 +64,7 @@ def _train(
     own = task.share(spec, hooks, data, transport)
     request = Request(
         spec=spec, hooks=hooks, threads=task.threads(spec, local_hosts),
-        agreement=task.agreement(spec) if spec.hosts.is_spread or joined() else None,
+        agreement=task.agreement(spec) if spec.hosts.is_distributed or joined() else None,
         settings=task.settings(spec, own, transport.hosts), started=started,
     )  # fmt: skip
     is_over, finished = _settled(task, request, transport)

@@ -97,8 +97,8 @@ def _filled(out: Path, is_new: bool, resume: bool, settings: dict[str, Any]) -> 
     try:
         with storage_errors(out):
             _remove_staging(out)
-            if not (resume and is_begun(out)):
-                make_way(out)
+            if not (resume and has_unfinished_run(out)):
+                remove_unfinished(out)
         replaces = (out / _NEW_ABOUT).exists()
         write_about(out / (_NEW_ABOUT if replaces else ABOUT), {"settings": settings})
         yield out / (_NEW_LOG if replaces else _LOG)
@@ -107,7 +107,7 @@ def _filled(out: Path, is_new: bool, resume: bool, settings: dict[str, Any]) -> 
             is_whole = (out / _WHOLE).exists()
             if not is_whole:
                 remove_files(out, *_RESULT)
-            if not is_begun(out):
+            if not has_unfinished_run(out):
                 remove_files(out, _NEW_LOG, _NEW_ABOUT)
                 remove_table(out)
                 if not is_whole:
@@ -117,7 +117,7 @@ def _filled(out: Path, is_new: bool, resume: bool, settings: dict[str, Any]) -> 
         raise
 
 
-def make_way(out: Path) -> None:
+def remove_unfinished(out: Path) -> None:
     """Begin anew in `out`: what a former run has left goes, its checkpoint too; but not a result that is whole.
 
     That one stays until it is replaced, marked as no result of the run that begins. The caller owns the folder.
@@ -252,7 +252,7 @@ def write_about(path: Path, metadata: dict[str, Any]) -> None:
 
 def check_not_begun(out: Path) -> None:
     """Raise StorageError when `out` holds a checkpoint: whoever runs the same command again may not know that."""
-    if is_begun(out):
+    if has_unfinished_run(out):
         raise StorageError(
             f"{out} holds an unfinished run: go on from its checkpoint with --resume (resume=True), choose another "
             "folder, or start again with --overwrite (overwrite=True)."
@@ -265,7 +265,7 @@ def check_resumable(out: Path, settings: dict[str, Any]) -> None:
     Before data are read and hosts started; all settings are compared when they are known, and what cannot be read
     is told then.
     """
-    if not (is_finished(out) or is_begun(out)):
+    if not (is_finished(out) or has_unfinished_run(out)):
         return
     about = out / _NEW_ABOUT
     try:
@@ -286,7 +286,7 @@ def is_node_classifier(out: Path) -> bool:
     return (out / CLASSIFIER).exists()
 
 
-def is_begun(out: Path) -> bool:
+def has_unfinished_run(out: Path) -> bool:
     """Whether an unfinished run has left something in `out` to go on from."""
     return (out / FILE).exists() or has_table(out)
 

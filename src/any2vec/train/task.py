@@ -290,7 +290,7 @@ def check_spread(spec: RunSpec) -> None:
     """Raise InputError when an option speaks of several hosts and nobody said how many: it would do nothing."""
     if spec.hosts.hosts is None and spec.hosts.restarts:
         raise InputError("--restarts starts processes again; say how many there are, --hosts N, or leave it out.")
-    if spec.hosts.is_spread:
+    if spec.hosts.is_distributed:
         return
     for options in (spec.hosts, spec.sync):
         for item in fields(options):

@@ -28,8 +28,8 @@ from any2vec._version import __version__
 from any2vec.checks import check_number, check_whole
 from any2vec.cluster import message
 from any2vec.cluster.launch.ending import REFUSED
-from any2vec.cluster.launch.meeting import barrier
 from any2vec.cluster.launch.processes import MOST_PROCESSES, RENDEZVOUS, run_processes
+from any2vec.cluster.launch.rendezvous import barrier
 from any2vec.cluster.link import LinkModel
 from any2vec.cluster.torch_transport import SILENCE, TorchTransport
 from any2vec.cluster.transport import PATIENCE
@@ -198,14 +198,14 @@ def _watch_parent() -> None:
     """End when the process that made this one is gone, and leave nothing behind; only with our own launcher."""
     if not os.environ.get(RENDEZVOUS, "").startswith("file://"):
         return
-    meeting = Path(os.environ[RENDEZVOUS].removeprefix("file://"))
+    rendezvous = Path(os.environ[RENDEZVOUS].removeprefix("file://"))
 
     def watch() -> None:
         while os.read(0, 1):
             pass
         with suppress(OSError):  # another child may be at it, too
-            meeting.unlink(missing_ok=True)
-            meeting.parent.rmdir()
+            rendezvous.unlink(missing_ok=True)
+            rendezvous.parent.rmdir()
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(_LIMIT)
         _leave(130, "The process that started this host is gone.")

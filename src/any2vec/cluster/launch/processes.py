@@ -198,7 +198,7 @@ def _environment(hosts: int, folder: Path, more: Mapping[str, str] | None) -> di
         "WORLD_SIZE": str(hosts),
         "LOCAL_WORLD_SIZE": str(hosts),
         "PYTHONUNBUFFERED": "1",
-        RENDEZVOUS: f"file://{folder / 'meeting'}",
+        RENDEZVOUS: f"file://{folder / 'rendezvous'}",
     }
     loopback = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
     if loopback:

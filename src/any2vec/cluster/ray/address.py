@@ -11,7 +11,7 @@ from any2vec.errors import Any2VecError, HostError, InputError
 
 STORE = 80 << 20
 """bytes of a local cluster's object store, about the least that Ray allows: no matrix goes there"""
-_KNOCK = 10.0
+_CONNECT_SECONDS = 10.0
 _VERSIONS = re.compile(r"Ray: (\S+)\s+Python: (\S+)")
 
 
@@ -48,7 +48,7 @@ def connect(address: str, cpus: int, patience: float, folder: str) -> None:
 
     place = parse_address(address)
     if place is not None:
-        _knock(address, place, min(patience, _KNOCK))
+        _check_reachable(address, place, min(patience, _CONNECT_SECONDS))
     quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False, "logging_level": logging.CRITICAL}
     own: dict[str, Any] = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": STORE}
     try:
@@ -60,7 +60,7 @@ def connect(address: str, cpus: int, patience: float, folder: str) -> None:
         raise _explain(error, address) from error
 
 
-def _knock(address: str, place: tuple[str, int], seconds: float) -> None:
+def _check_reachable(address: str, place: tuple[str, int], seconds: float) -> None:
     """HostError unless somebody listens there: Ray itself would ask for many minutes."""
     try:
         socket.create_connection(place, seconds).close()

@@ -94,7 +94,7 @@ class TripleBuckets:
         self.count_PP = count_PP
         """int64 (p, p): triples from partition i to partition j"""
         self.note = note
-        """what its maker remembers"""
+        """what its creator stored with it"""
         self.bytes_read = 0
         self._bytes = _bytes_of(num_relations)
         self._digests = digests

@@ -1,6 +1,6 @@
-"""Trails: what a host tells another of the walks that it sent out; and rows that one host copies for another.
+"""Walk segments: what a host tells another of the walks that it sent out; and rows that one host copies for another.
 
-A trail is int32: -1 - ticket, the nodes that the walk visited, END where it ended early; then the next walk's.
+A walk segment is int32: -1 - ticket, the nodes that the walk visited, END where it ended early; then the next walk's.
 Visits cost 4 bytes each and a stay at a host 4 more. Nodes that traveled with the walker would cost 4 bytes at every
 later crossing: 2 c L**2 bytes for a walk of L nodes with c crossings a step, against 4 L + 4 c L.
 """
@@ -22,7 +22,7 @@ def write_segments(
     length: int,
     out: np.ndarray,
 ) -> int:
-    """The trails of the walkers `chosen`, int64 (any,), of what `advance` left, into out int32; how long they are.
+    """The segments of the walkers `chosen`, int64 (any,), of what `advance` left, into out int32; how long they are.
 
     out: room for 2 more than the nodes of each. Walkers with nothing to tell leave nothing.
     """
@@ -44,9 +44,9 @@ def write_segments(
 
 @jit
 def read_segments(segments: np.ndarray, first_ticket: int, length: int, filled_W: np.ndarray, out: np.ndarray) -> int:
-    """Append trails, int32 (any,), to the walks whose tickets begin at first_ticket; how many of them are over now.
+    """Append segments, int32 (any,), to the walks whose tickets begin at first_ticket; how many of them are over now.
 
-    filled_W: int64 (walks,), nodes that each has already; out: int32 (walks * (length + 1),). -1 where a trail is of
+    filled_W: int64 (walks,), nodes that each has already; out: int32 (walks * (length + 1),). -1 where a segment is of
     another walk, or longer than a walk is.
     """
     over = 0

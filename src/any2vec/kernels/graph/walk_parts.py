@@ -5,7 +5,7 @@ made. A walker carries no state but counts: its stream is keyed by its number, a
 it.
 
 Letters: N nodes of the whole graph, n of them owned, E edges out of these, W walkers, C columns of a walker, Q
-questions. A walker is a row of int64 (W, C), see the columns below.
+queries. A walker is a row of int64 (W, C), see the columns below.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LEAVES, ASKS_EDGE, ASKS_ROW, ENDED = range(5, 9)
 """status on exit: stands on another host's node; asks whether last -> candidate is an edge; asks for the row of the
 last node; is over"""
 END = -(1 << 31)
-"""mark in a trail: the walk ends here, before its full length"""
+"""mark in a walk segment: the walk ends here, before its full length"""
 _STEP = np.uint64((2 * 0x9E3779B97F4A7C15) % (1 << 64))
 _ZERO, _ONE, _2, _4, _6, _32, _56 = (np.uint64(value) for value in (0, 1, 2, 4, 6, 32, 56))
 _LOW32 = np.uint64(0xFFFFFFFF)
@@ -58,7 +58,7 @@ class PartRows(NamedTuple):
     first: int
 
 
-class Law(NamedTuple):
+class WalkParams(NamedTuple):
     """How to walk."""
 
     is_second_order: bool
@@ -154,14 +154,14 @@ def start_nodes(order_key: np.uint64, start: int, num_nodes: int, out: np.ndarra
 
 @jit
 def advance(
-    rows: PartRows, law: Law, walk_key: np.uint64, walkers_WC: np.ndarray, near_R: np.ndarray, segment: np.ndarray,
-    segment_W1: np.ndarray,
+    rows: PartRows, params: WalkParams, walk_key: np.uint64, walkers_WC: np.ndarray, near_R: np.ndarray,
+    segment: np.ndarray, segment_W1: np.ndarray,
 ) -> None:  # fmt: skip
     """Let each walker go on until it leaves, asks, or ends; its row is rewritten, STATUS says which.
 
     near_R: int32 (any,), rows of last nodes, each behind its length; FOUND of a walker of status ROW says where its own
     begins. segment: int32, room for the nodes that the walkers lack and one more each; the nodes that walker w has to
-    tell its home are written to trail[trail_W1[w]:trail_W1[w + 1]], int64 (W + 1,).
+    tell its home are written to segment[segment_W1[w]:segment_W1[w + 1]], int64 (W + 1,).
 
     A node is told by the host that chose it where that is the walker's home, else by the host that owns it; the last
     node of a walk by the one that chose it, for nobody goes there.
@@ -178,10 +178,10 @@ def advance(
             at = walker[FOUND]
             near_row = near_R[at + 1 : at + 1 + near_R[at]]
         while True:
-            status = _step(rows, law, walk_key, walker, near_row)
+            status = _step(rows, params, walk_key, walker, near_row)
             if status != GO:
                 break
-            if walker[IS_HOME] or walker[DONE] == law.length or local_row(rows, walker[NODE]) >= 0:
+            if walker[IS_HOME] or walker[DONE] == params.length or local_row(rows, walker[NODE]) >= 0:
                 segment[reported] = walker[NODE]
                 reported += 1
         walker[STATUS] = status
@@ -189,19 +189,21 @@ def advance(
 
 
 @jit
-def _step(rows: PartRows, law: Law, walk_key: np.uint64, walker: np.ndarray, near_row: np.ndarray) -> np.int64:
+def _step(
+    rows: PartRows, params: WalkParams, walk_key: np.uint64, walker: np.ndarray, near_row: np.ndarray
+) -> np.int64:
     """One step. GO: it is at its next node; otherwise why it cannot go."""
     node, done = walker[NODE], walker[DONE]
     row = local_row(rows, node)
-    if done == law.length:
+    if done == params.length:
         return np.int64(ENDED)
     if row < 0:
         return np.int64(LEAVES)
     if rows.indptr[row] == rows.indptr[row + 1]:
         return np.int64(ENDED)
     state = (draw(walk_key, np.uint64(walker[WALK])) | _ONE) + np.uint64(walker[DRAWS]) * _STEP
-    if done > 1 and law.is_second_order:
-        status = _second_order_step(rows, law, walker, row, state, near_row)
+    if done > 1 and params.is_second_order:
+        status = _second_order_step(rows, params, walker, row, state, near_row)
         if status != GO:
             return np.int64(status)
     else:
@@ -225,28 +227,28 @@ def _drawn_edge(rows: PartRows, row: int, bits: np.uint64) -> np.int64:
 
 @jit
 def _second_order_step(
-    rows: PartRows, law: Law, walker: np.ndarray, row: int, state: np.uint64, near_row: np.ndarray
+    rows: PartRows, params: WalkParams, walker: np.ndarray, row: int, state: np.uint64, near_row: np.ndarray
 ) -> np.int64:
     """Candidates until one is kept (FOUND; GO), or until it must ask."""
     degree = rows.indptr[row + 1] - rows.indptr[row]
     last = walker[LAST]
     status, draws, tries, found = walker[STATUS], walker[DRAWS], walker[TRIES], walker[FOUND]
-    near_wins = law.accept[1] > law.accept[0]
+    near_wins = params.accept[1] > params.accept[0]
     outcome = np.int64(GO)
     moved = False
     while not moved:
         if status in (NEAR, FAR):
             moved = (status == NEAR) == near_wins
         elif status != ROW:
-            found, draws, state, moved, is_open = _candidate(rows, law, row, last, state, draws)
+            found, draws, state, moved, is_open = _candidate(rows, params, row, last, state, draws)
             tries += 1
             if is_open:
-                nearness = _nearness(rows, law, last, found)
+                nearness = _nearness(rows, params, last, found)
                 if nearness < 0:
                     outcome = np.int64(ASKS_EDGE)
                     break
                 moved = (nearness == 1) == near_wins
-        if not moved and tries > degree + law.patience:
+        if not moved and tries > degree + params.patience:
             last_row = local_row(rows, last)
             if last_row < 0 and status != ROW:
                 outcome = np.int64(ASKS_ROW)
@@ -255,7 +257,7 @@ def _second_order_step(
                 near_row = rows.indices[rows.indptr[last_row] : rows.indptr[last_row + 1]]
             state += _STEP
             draws += 1
-            found = exact_step_beside(rows, row, near_row, law.biases, last, unit(mix64(state)))
+            found = exact_step_beside(rows, row, near_row, params.biases, last, unit(mix64(state)))
             moved = True
         status = GO
     walker[DRAWS], walker[TRIES], walker[FOUND] = draws, tries, found
@@ -264,7 +266,7 @@ def _second_order_step(
 
 @jit
 def _candidate(
-    rows: PartRows, law: Law, row: int, last: int, state: np.uint64, draws: int
+    rows: PartRows, params: WalkParams, row: int, last: int, state: np.uint64, draws: int
 ) -> tuple[np.int64, int, np.uint64, bool, bool]:
     """(candidate, draws, state, kept, whether that depends on its being a neighbor of the last node)."""
     is_weighted = rows.threshold.size > 0
@@ -277,8 +279,8 @@ def _candidate(
         state += _STEP
         draws += 1
         coin = mix64(state) >> _32
-    ceiling = max(law.biases[1], law.biases[2])
-    surplus = law.biases[0] - ceiling
+    ceiling = max(params.biases[1], params.biases[2])
+    surplus = params.biases[0] - ceiling
     if surplus > 0:
         total = rows.row_weight[row] if is_weighted else np.float64(rows.indptr[row + 1] - rows.indptr[row])
         state += _STEP
@@ -287,18 +289,18 @@ def _candidate(
         if unit(mix64(state)) * (total * ceiling + extra) < extra:
             return np.int64(last), draws, state, True, False
     if found == last:
-        return found, draws, state, coin < law.accept[2], False
-    low, high = min(law.accept[0], law.accept[1]), max(law.accept[0], law.accept[1])
+        return found, draws, state, coin < params.accept[2], False
+    low, high = min(params.accept[0], params.accept[1]), max(params.accept[0], params.accept[1])
     return found, draws, state, coin < low, low <= coin < high
 
 
 @jit
-def _nearness(rows: PartRows, law: Law, last: int, found: int) -> np.int64:
+def _nearness(rows: PartRows, params: WalkParams, last: int, found: int) -> np.int64:
     """1 where last -> found is an edge, 0 where it is none, -1 where only another host can tell."""
     last_row = local_row(rows, last)
     if last_row >= 0:
         return np.int64(has_edge(rows, last_row, found))
-    if not law.is_directed:
+    if not params.is_directed:
         found_row = local_row(rows, found)
         if found_row >= 0:
             return np.int64(has_edge(rows, found_row, last))

@@ -24,7 +24,6 @@ from any2vec.kernels.common.scalar import log_loss, rate_at
 from any2vec.kernels.common.tiles import dot_rows, fours, mix_rows, mix_rows_across
 from any2vec.kernels.common.vectors import local_rows, padded
 from any2vec.kernels.rows.rows import give_rows, take_partners, take_rows
-from any2vec.kernels.skipgram.bands import spread_windows, sum_windows
 from any2vec.kernels.skipgram.blocks import (
     MARKS,
     count_pairs,
@@ -35,6 +34,7 @@ from any2vec.kernels.skipgram.blocks import (
     mark_rows,
     prefetch_block,
 )  # fmt: skip
+from any2vec.kernels.skipgram.window_sums import spread_windows, sum_windows
 from any2vec.kernels.text.windows import gather_windows
 
 MAX_CENTERS = 48

@@ -50,7 +50,7 @@ MAX_CENTERS = 24
 
 
 @jit
-def _count_meetings(
+def _count_positives(
     begin: int, end: int, row_M: np.ndarray, left_M: np.ndarray, right_M: np.ndarray, entry: int, negative: int
 ) -> int:
     """How many pairs (entry, center) of a block may draw `negative`: those whose center is another word."""
@@ -62,7 +62,7 @@ def _count_meetings(
 
 
 @jit
-def _without_meetings(
+def _without_positives(
     begin: int,
     end: int,
     low: int,
@@ -121,7 +121,7 @@ def _coefficients(
             g_C[c] = value if is_context else np.float32(0)
     for k in range(negative_K.size):
         g_C, w_C = g_YC[centers + k], weight_C
-        if mark_N[negative_K[k] & (MARKS - 1)] and _without_meetings(
+        if mark_N[negative_K[k] & (MARKS - 1)] and _without_positives(
             begin, end, low, row_M, left_M, right_M, negative_K[k], once, weight_C, own_C
         ):
             w_C = own_C
@@ -181,7 +181,7 @@ def _block_loss(
                 examples += 1
     for k in range(negative_K.size):
         for c in range(columns):
-            pairs = _count_meetings(begin, end, row_M, left_M, right_M, low + c, negative_K[k])
+            pairs = _count_positives(begin, end, row_M, left_M, right_M, low + c, negative_K[k])
             if pairs > 0:
                 loss += np.float64(share) * pairs * log_loss(-g_YC[end - begin + k, c])
     return loss, examples

@@ -1,13 +1,13 @@
-"""Losses of questions about triples, over the scores of a block of candidates; scores become gradients in place.
+"""Losses of training examples of triples, over the scores of a block of candidates; scores become gradients in place.
 
-A query asks for the other end of triples with one entity and one relation; each of its questions has one answer. What
-answers one question of a query is no negative of its others.
+A query asks for the other end of triples with one entity and one relation; each of its examples has one answer. The
+answer of one example of a query is not a negative of its others.
 
-Legend: Q queries, K candidates, B questions: those of query q are first_Q1[q] <= b < first_Q1[q + 1]; H partitions of
+Legend: Q queries, K candidates, B examples: those of query q are first_Q1[q] <= b < first_Q1[q + 1]; H partitions of
 the candidates: those of partition h are first_H1[h] <= k < first_H1[h + 1]. column_B: the answer's place among the
 candidates, -1 where it is not among them; own_B its score; weight_QH float32: what a negative of partition h counts to
 query q (plan/order/shares.py), as if it came so often. The gradients of answers among the candidates go into
-their columns, those of others into own_B. Losses are sums over questions, float64.
+their columns, those of others into own_B. Losses are sums over examples, float64.
 """
 
 from __future__ import annotations

@@ -253,7 +253,7 @@ def draw_slots(
     key: np.uint64, position: int, by_degree: int, answer_N: np.ndarray, start_P: np.ndarray, size_P: np.ndarray,
     drawn_K: np.ndarray,
 ) -> None:  # fmt: skip
-    """The negatives of the batch at `position`: the first `by_degree` are answers of any questions, the others uniform.
+    """The negatives of the batch at `position`: the first `by_degree` are answers of any examples, the others uniform.
 
     start_P, size_P int64: ranges of slots, P of them. Draw k is the key's at position * K + k.
     """

@@ -1,6 +1,6 @@
-"""Questions of triples as numbers that sort: the way to read a relation, the entity given, the question's own place.
+"""Training examples of triples as sortable keys: direction of the relation, given entity, position of the example.
 
-Letters: M triples, N = 2 M questions (m asks for a tail, M + m for a head), G queries, which are a way and an entity.
+Letters: M triples, N = 2 M examples (m asks for a tail, M + m for a head), G queries, which are a way and an entity.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from any2vec.kernels.common.jit import jit
 def pack_queries(
     triple_M3: np.ndarray, num_relations: int, given_bits: int, place_bits: int, key_N: np.ndarray, answer_N: np.ndarray
 ) -> None:
-    """key_N uint64 = way, given entity, place, from the highest bits down; answer_N int64: what answers each question.
+    """key_N uint64 = way, given entity, place, from the highest bits down; answer_N int64: the answer of each example.
 
     triple_M3 int: slot of the head, relation, slot of the tail. num_relations: by so much ways to heads are higher than
     ways to tails; 0: relations are not looked at, and there is one way.
@@ -34,7 +34,7 @@ def group_queries(
     key_N: np.ndarray, given_bits: int, place_bits: int, answer_N: np.ndarray, sorted_N: np.ndarray,
     first_G1: np.ndarray, given_G: np.ndarray, way_G: np.ndarray,
 ) -> int:  # fmt: skip
-    """The number of queries of sorted keys: questions of query g are [first_G1[g], first_G1[g + 1]).
+    """The number of queries of sorted keys: examples of query g are [first_G1[g], first_G1[g + 1]).
 
     sorted_N: answer_N as the keys stand; first_G1, given_G, way_G int64, with room for N queries.
     """

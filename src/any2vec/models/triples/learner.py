@@ -1,4 +1,4 @@
-"""The learner of every model of triples: worker threads that take batches of questions in turn."""
+"""The learner of every model of triples: worker threads that take batches of examples in turn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from any2vec.types import Span, Stats, Work
 
 
 class TripleLearner:
-    """Trains on all questions of some triples, in an order of its own in each epoch.
+    """Trains on all examples of some triples, in an order of its own in each epoch.
 
     Args:
         entity_SC: float32, rows of entities, values and state; relation_RC: those of relations.
@@ -44,7 +44,7 @@ class TripleLearner:
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
     def run(self, work: Work[Span]) -> Stats:
-        """Train the questions of a span of the epoch; deterministic with one worker."""
+        """Train the examples of a span of the epoch; deterministic with one worker."""
         self.queries.begin(work.epoch)
         batches = iter(range(work.payload.start, work.payload.stop, self.model.batch_size))
         if self._pool is None:
@@ -74,4 +74,4 @@ class TripleLearner:
             rate = self.learning_rate(work.payload.progress(at))
             loss = self.workers[number].step(batch, self.negatives.of(batch, work.epoch, at), rate)
             self.on_batch(number)
-            stats += Stats(stop // 2 - at // 2, loss, stop - at)  # a triple has two questions
+            stats += Stats(stop // 2 - at // 2, loss, stop - at)  # a triple has two examples

@@ -1,7 +1,7 @@
-"""The questions that triples ask, those of one query together, in an order of their own in each epoch.
+"""The training examples of triples, grouped by query, in another random order in each epoch.
 
-Letters: M triples, N = 2 M questions, G queries (pairs of an entity and a way to read a relation), Q queries and B
-questions of a batch.
+Letters: M triples, N = 2 M examples, G queries (pairs of an entity and a way to read a relation), Q queries and B
+examples of a batch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from any2vec.models.triples.config import TripleModel
 
 @dataclass(frozen=True)
 class QueryBatch:
-    """Questions b of query q are first_Q1[q] <= b < first_Q1[q + 1]; all int64 but is_turned_Q, bool."""
+    """Examples b of query q are first_Q1[q] <= b < first_Q1[q + 1]; all int64 but is_turned_Q, bool."""
 
     given_Q: np.ndarray
     """slots of entities"""
@@ -49,7 +49,7 @@ def ways_of(model: TripleModel, num_relations: int) -> tuple[np.ndarray, np.ndar
 
 
 class Queries:
-    """Both questions of each triple.
+    """Both examples of each triple: (head, relation, ?) and (?, relation, tail).
 
     Args:
         triple_M3: int (M, 3): slot of the head, relation, slot of the tail; M is 1 or more.
@@ -66,9 +66,9 @@ class Queries:
         self._order: tuple[int, np.ndarray, np.ndarray] = (-1, given_G, given_G)
 
     def cuts(self, size: int, most: int) -> list[int]:
-        """Where batches of questions, in the order of the epoch, begin and end.
+        """Where batches of examples, in the order of the epoch, begin and end.
 
-        They have about `size` questions, and end where queries do; longer ones than `most` are cut all the same.
+        They have about `size` examples, and end where queries do; longer ones than `most` are cut all the same.
         """
         at_G1 = self._order[2]
         near = at_G1[np.searchsorted(at_G1, _pieces(0, self.num_queries, size))].tolist()
@@ -88,7 +88,7 @@ class Queries:
         self._order = (epoch, order_G, first_G1)
 
     def batch(self, start: int, stop: int) -> QueryBatch:
-        """Questions [start, stop) in the order of the epoch."""
+        """Examples [start, stop) in the order of the epoch."""
         _, order_G, at_G1 = self._order
         low, high = np.searchsorted(at_G1, start, "right") - 1, np.searchsorted(at_G1, stop, "left")
         query_Q = order_G[low:high]
@@ -104,11 +104,11 @@ class Queries:
 
 
 _Grouped = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-"""first question of each query, and their number; its entity; its way; and the answers of all questions: int64"""
+"""first example of each query, and their number; its entity; its way; and the answers of all examples: int64"""
 
 
 def _grouped(triple_M3: np.ndarray, num_relations: int) -> _Grouped:
-    """Questions by query, those of one query as their triples stand, for tails first; num_relations: 0: all are one."""
+    """Examples by query, those of one query as their triples stand, for tails first; num_relations: 0: all are one."""
     size = 2 * len(triple_M3)
     given_bits = int(triple_M3[:, ::2].max()).bit_length()
     place_bits = (size - 1).bit_length()

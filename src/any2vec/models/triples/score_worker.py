@@ -1,4 +1,4 @@
-"""What one thread does with one batch of questions of a model that has a score of its own.
+"""What one thread does with one batch of examples of a model that has a score of its own.
 
 Legend as in worker.py; D candidates that are drawn, K those and all answers.
 """

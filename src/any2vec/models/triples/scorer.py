@@ -1,6 +1,6 @@
 """A trained model of triples, ready to score: rows of entities and relations, and the triples that it has seen.
 
-Legend: V entities, W numbers of an entity's row, R rows of relations, P numbers of each, M triples, B questions.
+Legend: V entities, W numbers of an entity's row, R rows of relations, P numbers of each, M triples, B queries.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOTHING = np.empty(0, np.float32)
 
 
 class TripleScorer:
-    """Says how likely triples are: scores are comparable among answers to one question, and higher is better.
+    """Says how likely triples are: scores of the answers to one query are comparable, and higher is better.
 
     Args:
         entities: their names, and relations: theirs, by row.
@@ -64,7 +64,7 @@ class TripleScorer:
         return self._scores(tail_B, np.asarray(relation_B, np.int64) + len(self.relations))
 
     def score(self, triple_M3: np.ndarray) -> np.ndarray:
-        """Of each triple as an answer to the question for its tail, float32 (M,); rows int (M, 3)."""
+        """Of each triple as an answer to the query for its tail, float32 (M,); rows int (M, 3)."""
         found = [np.empty(0, np.float32)]
         for start in range(0, len(triple_M3), _BLOCK):
             head_B, relation_B, tail_B = np.asarray(triple_M3[start : start + _BLOCK], np.int64).T

@@ -1,9 +1,9 @@
-"""What one thread does with one batch of questions: queries, scores, loss, gradients, steps of the rows.
+"""What one thread does with one batch of examples: queries, scores, loss, gradients, steps of the rows.
 
 It knows no partitions and no files: rows of entities are slots of an array, wherever they come from.
 
 Legend: S slots, C their columns (W values and the optimizer's), R rows of relations, P their values; Q queries,
-B questions, K candidates, U rows of entities that the batch touches.
+B examples, K candidates, U rows of entities that the batch touches.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Negatives:
 
     Args:
         resident: ranges of slots [start, stop) from which they are drawn.
-        answer_N: what questions are answered with, for draws by degree.
+        answer_N: answers of the examples, for draws by degree.
         number: negatives of a batch, 0: all.
     """
 
@@ -116,7 +116,7 @@ class TripleWorker:
         self._buffers: dict[str, np.ndarray] = {}
 
     def step(self, batch: QueryBatch, candidates: Candidates, rate: float, shares: Shares | None = None) -> float:
-        """Train on a batch with a learning rate; the sum of the losses of its questions. By default all shares are 1.
+        """Train on a batch with a learning rate; the sum of the losses of its examples. By default all shares are 1.
 
         Raises:
             InputError: the loss is no number any more; the rows are as they were.

@@ -1,4 +1,4 @@
-"""Tokens that traveling walkers make: a whole round ahead, by all hosts together; then read piece by piece."""
+"""Tokens that distributed walkers make: a whole round ahead, by all hosts together; then read piece by piece."""
 
 from __future__ import annotations
 

@@ -87,9 +87,9 @@ def plan_steps(
 ) -> Iterator[StepPlan]:  # fmt: skip
     """The plans of all steps, one after the other; a batch is asked for when the step L before it is planned.
 
-    batch_ids: (trainer, step) -> int64, the distinct rows of a batch, ascending. The rest as for `Cacher`.
+    batch_ids: (trainer, step) -> int64, the distinct rows of a batch, ascending. The rest as for `OracleCacher`.
     """
-    cacher = Cacher(trainers, trainer, look_ahead, capacity, clean_share, writer_of)
+    cacher = OracleCacher(trainers, trainer, look_ahead, capacity, clean_share, writer_of)
     for step in range(num_steps):
         while cacher.newest < min(step + look_ahead, num_steps - 1):
             coming = cacher.newest + 1
@@ -125,7 +125,7 @@ class _Pending:
         self.num_T = self.num_T + count_copies(sole_K, len(self.num_T))
 
 
-class Cacher:
+class OracleCacher:
     """Plans steps in turn: `admit` the batches of the steps that come, `plan` the oldest.
 
     Args:

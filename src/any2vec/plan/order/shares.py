@@ -2,11 +2,11 @@
 
 What a negative counts where negatives come only from those partitions that are in memory.
 
-With all rows in memory each of the n questions whose given row is u (of skip-gram: pairs whose input it is) has k
+With all rows in memory each of the n examples whose given row is u (of skip-gram: pairs whose input it is) has k
 negatives of the noise P: row v is expected n k P(v) times. With some partitions there, v can only come while its
-partition is: always, where that is u's own, in few states else. So negatives are weighted: let N(i) be the questions of
+partition is: always, where that is u's own, in few states else. So negatives are weighted: let N(i) be the examples of
 an epoch whose given row is of partition i, and A(i, q) those of them that are trained while q is there. A negative of q
-counts, to such a question,
+counts, to such an example,
 
     w(i, q) = N(i) / A(i, q)
 
@@ -94,12 +94,12 @@ def _place(start: int, stop: int, at: int, boundary: Callable[[int], int]) -> in
     return min(stop, boundary(start + at))
 
 
-def meetings(states: Iterable[State], count_PP: np.ndarray) -> np.ndarray:
-    """A: float64 (P, P), questions with their given row in partition i that are trained while partition q is there.
+def resident_counts(states: Iterable[State], count_PP: np.ndarray) -> np.ndarray:
+    """A: float64 (P, P), examples with their given row in partition i that are trained while partition q is there.
 
     Args:
         states: all of an epoch, those of every host.
-        count_PP: questions of each bucket (the given row's partition, the answer's).
+        count_PP: examples of each bucket (the given row's partition, the answer's).
     """
     found_PP = np.zeros(count_PP.shape)
     for state in states:
@@ -112,7 +112,7 @@ def meetings(states: Iterable[State], count_PP: np.ndarray) -> np.ndarray:
 def noise_weights(held: Sequence[int], asked_P: np.ndarray, joint_PP: np.ndarray) -> np.ndarray:
     """w of the partitions that are there, float32 (H, H): given row's partition, negative's.
 
-    asked_P: N. A partition that the questions of another never meet has no weight for them.
+    asked_P: N. A partition that the examples of another never meet has no weight for them.
     """
     asked_H, joint_HH = asked_P[list(held)].astype(np.float64), joint_PP[np.ix_(held, held)]
     return np.divide(asked_H[:, None], joint_HH, out=np.zeros_like(joint_HH), where=joint_HH > 0).astype(np.float32)

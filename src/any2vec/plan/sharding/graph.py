@@ -56,7 +56,7 @@ def partition(csr: Csr, parts: int, method: str = "contiguous") -> np.ndarray:
 
 def hashed_parts(num_nodes: int, parts: int) -> np.ndarray:
     """The part of each node by SplitMix64 of its number, int32 (N,)."""
-    from any2vec.kernels.graph.parting import hash_parts
+    from any2vec.kernels.graph.partitioning import hash_parts
 
     part_N = np.empty(num_nodes, np.int32)
     hash_parts(parts, part_N)
@@ -81,7 +81,7 @@ def metis_partition(csr: Csr, parts: int) -> np.ndarray:
             "The partition metis needs the package pymetis, which is not installed; in a clone: "
             "pip install -e '.[partition]', or take the partition contiguous or hash."
         ) from None
-    from any2vec.kernels.graph.parting import plain_symmetric
+    from any2vec.kernels.graph.partitioning import plain_symmetric
 
     indptr, indices = plain_symmetric(csr.indptr, csr.indices)
     if len(indices) > np.iinfo(np.int32).max:
@@ -100,7 +100,7 @@ def metis_partition(csr: Csr, parts: int) -> np.ndarray:
 
 def report_partition(csr: Csr, part_N: np.ndarray, parts: int, *, is_directed: bool) -> PartitionReport:
     """Count what lies where. part_N: int32 (N,), in [0, parts). O(E) time, O(parts) memory."""
-    from any2vec.kernels.graph.parting import count_parts
+    from any2vec.kernels.graph.partitioning import count_parts
 
     nodes, entries = np.zeros(parts, np.int64), np.zeros(parts, np.int64)
     cut, loops = count_parts(csr.indptr, csr.indices, part_N, nodes, entries)

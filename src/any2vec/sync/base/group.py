@@ -19,7 +19,7 @@ class ProcessGroup:
         name: of the channel.
     """
 
-    def __init__(self, transport: Transport, trainers: int, name: str = "circle") -> None:
+    def __init__(self, transport: Transport, trainers: int, name: str = "group") -> None:
         self.transport = transport
         self.trainers = trainers
         self.rank = transport.rank

@@ -18,7 +18,7 @@ class ThreadPool:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="crew") if threads > 1 else None
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="agree") if threads > 1 else None
 
     def each(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """work(item) for every item; the results in the items' order."""

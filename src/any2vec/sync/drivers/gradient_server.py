@@ -82,7 +82,7 @@ class GradientServer(ServerThread):
                 self._do(trainer, request, parts[1:])
                 self._answer_ready()
                 self.rule.publish()
-                self._answer_meetings()
+                self._answer_quiesced()
             except HostError:
                 raise  # another host is lost
             except Exception as error:  # the asker's to know
@@ -130,7 +130,7 @@ class GradientServer(ServerThread):
                 copy_Q = copy_Q or self._copy()
                 self._answer(trainer, request, step, copy_Q if step <= request.clock else [])
 
-    def _answer_meetings(self) -> None:
+    def _answer_quiesced(self) -> None:
         """Answer those who stand still when all do, and those who have finished when all have."""
         if self._resting.keys() | self._finished.keys() != self.trainers:
             return

@@ -25,7 +25,7 @@ class Agreement(Service, ShardedStateful, Protocol):
         """The agreed tables at rank 0, None elsewhere; they hold until the next call of any method."""
 
 
-class LoneHost(Agreement):
+class SingleHost(Agreement):
     """A host that has nobody to agree with: training alone, to the bit.
 
     tables: name -> float32 (V, D), trained in place.

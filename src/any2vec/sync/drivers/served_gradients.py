@@ -70,7 +70,7 @@ class ServedGradients(DenseAgreement):
         """of the others, as it was told last"""
         self._given = 0
         """index of the batch of the last gradient"""
-        self._meetings = 0
+        self._settled = 0
         bounds = contiguous_bounds(len(replica.value), len(self.servers))
         self._slices = {rank: slice(*ends) for rank, ends in zip(self.servers, pairwise(bounds), strict=True)}
         self.server: GradientServer | None = None
@@ -111,11 +111,11 @@ class ServedGradients(DenseAgreement):
 
     def quiesce(self) -> None:
         """Raises HostError when somebody is lost."""
-        self._meetings += 1
+        self._settled += 1
         if self._trains:
             self._meet(REST)
         elif self.server is not None:
-            self.server.wait_quiesced(self._meetings)
+            self.server.wait_quiesced(self._settled)
 
     def close(self, error: BaseException | None = None) -> None:
         """Raises HostError when somebody is lost."""

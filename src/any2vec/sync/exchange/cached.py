@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from any2vec.cluster.transport import Transport
-from any2vec.plan.lookahead.foresight import Foresight
+from any2vec.plan.lookahead.oracle import NextUseOracle
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.pulled import Inspector
 from any2vec.sync.options.row_cache import CachedRows
@@ -59,7 +59,7 @@ class Cached(Agreement):
             RowOptimizer(table_VD.shape[1], "sgd"), bound=cache.number, policy=cache.policy, freshness=cache.freshness,
             capacity=max(1, round(options.cache_rows * len(table_VD))), trainers=self.transport.hosts, workers=1,
             busiest=lambda number: self._busiest(name, uses_V, number),
-            foresight=lambda: Foresight(lambda step: self._places(step)[name], 0, len(self._coming)),
+            oracle=lambda: NextUseOracle(lambda step: self._places(step)[name], 0, len(self._coming)),
         )  # fmt: skip
 
     def begin_round(self, work: Work[Span]) -> None:

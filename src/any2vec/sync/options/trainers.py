@@ -70,5 +70,5 @@ class TrainerAgreement(AgreementOptions):
         return self.agreement.name in ("bsp", "m-of-n", "bounded") or self.row_cache.kind == "bagpipe"
 
     def rounds(self, hosts: int) -> int:
-        """Meetings of an epoch."""
+        """Rounds per epoch."""
         return self.rounds_per_epoch

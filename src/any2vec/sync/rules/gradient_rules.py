@@ -172,7 +172,7 @@ class FirstGradients:
         self.step += 1
 
 
-class GradientsAsTheyCome(GradientRule):
+class AsyncGradients(GradientRule):
     """A `GradientRule`.
 
     Args:

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from any2vec.cluster.transport import LONG_WORK, Transport
-from any2vec.plan.lookahead.foresight import Foresight
+from any2vec.plan.lookahead.oracle import NextUseOracle
 from any2vec.plan.sharding.sharding import Blocks
-from any2vec.tables.cache.versioned_cache import HetCache
-from any2vec.tables.cache.versioned_rows import HetRows
+from any2vec.tables.cache.versioned_cache import VersionedCache
+from any2vec.tables.cache.versioned_rows import VersionedRows
 from any2vec.tables.copying import gather_blocks
 from any2vec.tables.registry import RESIDENCIES
 from any2vec.tables.row_optimizer import RowOptimizer
-from any2vec.tables.server.blocks.versioned_block import HetBlock
+from any2vec.tables.server.blocks.versioned_block import VersionedBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.server import RowServer
 from any2vec.types import Service
@@ -36,30 +36,30 @@ class CachedTable(Service):
         first_owner: the rank that owns the first block; the next ones follow.
         fresh: makes rows by place as they start, float32 (N, C); None: they have been trained before.
         busiest: so many places, ascending, that are used most; for policy static.
-        foresight: of this host's batches, made where the policy looks ahead.
+        oracle: of this host's batches, made where the policy looks ahead.
     """
 
     def __init__(
         self, transport: Transport, name: str, sharding: Blocks, table_BC: np.ndarray, optimizer: RowOptimizer, *,
         bound: int, policy: str, freshness: str, capacity: int, trainers: int, workers: int, first_owner: int = 0,
         fresh: Callable[[np.ndarray], np.ndarray] | None = None,
-        busiest: Callable[[int], np.ndarray] | None = None, foresight: Callable[[], Foresight] | None = None,
+        busiest: Callable[[int], np.ndarray] | None = None, oracle: Callable[[], NextUseOracle] | None = None,
     ) -> None:  # fmt: skip
         self.transport, self.name, self.sharding, self.table = transport, name, sharding, table_BC
-        block = HetBlock(table_BC, optimizer, is_fresh=fresh is not None)
+        block = VersionedBlock(table_BC, optimizer, is_fresh=fresh is not None)
         self.server = RowServer(transport, {name: block}, name=name, trainers=range(trainers))
         bounds = sharding.on_ranks(transport.hosts, first_owner)
         self.clients = [RowClient(self.server, bounds, worker=worker) for worker in range(max(1, workers))]
         """one for each worker, and one at least, which leaves for all"""
-        self.accesses: list[HetRows] = []
+        self.accesses: list[VersionedRows] = []
         if workers:
-            looks_ahead = RESIDENCIES.named(policy).needs_next_uses and foresight is not None
-            cache = HetCache(
+            looks_ahead = RESIDENCIES.named(policy).needs_next_uses and oracle is not None
+            cache = VersionedCache(
                 capacity, optimizer, bound, policy=policy, fresh_rows=fresh, others=trainers - 1, freshness=freshness,
                 kept=busiest(capacity) if policy == "static" and busiest is not None else None,
-                foresight=foresight() if looks_ahead and foresight is not None else None,
+                oracle=oracle() if looks_ahead and oracle is not None else None,
             )  # fmt: skip
-            self.accesses = [HetRows(cache, client, name) for client in self.clients]
+            self.accesses = [VersionedRows(cache, client, name) for client in self.clients]
 
     def start(self) -> None:
         self.server.start()
@@ -74,7 +74,7 @@ class CachedTable(Service):
         return None if found is None else found[self.name]
 
     def metrics(self) -> dict[str, Any]:
-        """As `HetRows.metrics`; of a host that trains nothing, nothing."""
+        """As `VersionedRows.metrics`; of a host that trains nothing, nothing."""
         return self.accesses[0].metrics() if self.accesses else {}
 
     def close(self, error: BaseException | None = None) -> None:

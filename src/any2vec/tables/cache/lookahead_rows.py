@@ -28,7 +28,7 @@ from any2vec.kernels.rows.rows import gather_rows, scatter_rows
 from any2vec.plan.lookahead.exact import CLEAN_SHARE, StepPlan, plan_steps
 from any2vec.plan.lookahead.moves import Exchange
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.cache.lookahead_threads import ACK, Fetcher, Janitor, Stepper
+from any2vec.tables.cache.lookahead_threads import ACK, Fetcher, StepThread, WriteBackThread
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import Lease, RowTable
 from any2vec.tables.server.client import RowClient
@@ -42,7 +42,7 @@ _CACHE_BYTES = 1 << 30
 """of a cache whose size is not given; memory is taken as rows come to stand in it"""
 
 
-class BagpipeRows(RowTable):
+class LookaheadRows(RowTable):
     """One trainer's access, for one worker, to rows of `StoredBlock`s on row servers.
 
     It counts its steps itself: the agreement about the dense layers may count otherwise.
@@ -88,13 +88,13 @@ class BagpipeRows(RowTable):
         fetching, writing = (
             RowClient(client.server, client.bounds.tolist(), client.in_flight, worker) for worker in workers
         )
-        self._janitor = Janitor(writing, name, self.cache, self._mark, trainers)
+        self._write_back = WriteBackThread(writing, name, self.cache, self._mark, trainers)
         plans = plan_steps(
             lambda trainer, step: batch_ids(trainer, first_step + step), num_steps - first_step, trainers,
-            self.transport.rank, look_ahead, capacity, clean_share, self._janitor.writers,
+            self.transport.rank, look_ahead, capacity, clean_share, self._write_back.writers,
         )  # fmt: skip
-        self._fetcher = Fetcher(fetching, name, self.cache, plans, self._janitor, ahead)
-        self._stepper = Stepper(self.transport.rank, self.transport.patience)
+        self._fetcher = Fetcher(fetching, name, self.cache, plans, self._write_back, ahead)
+        self._step_thread = StepThread(self.transport.rank, self.transport.patience)
         self._plan: StepPlan | None = None
         """of the step between reading and changing"""
         self._later: tuple[Exchange, np.ndarray] | None = None
@@ -154,9 +154,9 @@ class BagpipeRows(RowTable):
         self._finish_later()
         slots = np.flatnonzero(self._mark[: self._num_slots])
         row_K = self._mark[slots] - 1
-        is_mine = self._is_own[slots] | (self._janitor.writers(row_K) == self.transport.rank)
+        is_mine = self._is_own[slots] | (self._write_back.writers(row_K) == self.transport.rank)
         order = np.argsort(row_K[is_mine])
-        self._janitor.write(row_K[is_mine][order], slots[is_mine][order])
+        self._write_back.write(row_K[is_mine][order], slots[is_mine][order])
         self._mark[slots] = 0
         for peer in self._peers():
             self.transport.send(peer, (), ACK, "flushed")
@@ -174,7 +174,7 @@ class BagpipeRows(RowTable):
         """
         if error is None:
             self._finish_steps()
-        workers = self._fetcher, self._stepper, self._janitor
+        workers = self._fetcher, self._step_thread, self._write_back
         for worker in workers:  # all of them first: one may wait for another
             worker.stop()
         for worker in workers:
@@ -191,7 +191,7 @@ class BagpipeRows(RowTable):
                 )
             self._change(plan, np.empty((0, self.optimizer.width), np.float32))
         self.flush()
-        self._janitor.on_work()
+        self._write_back.on_work()
 
     def metrics(self) -> dict[str, Any]:
         """Counts and shares for the summary; shares are of all distinct rows of all steps: those of which something
@@ -199,24 +199,25 @@ class BagpipeRows(RowTable):
         total = max(1, self._counts["rows"])
         shares = {f"{name}_share": self._counts[name] / total for name in ("fetched", NOW, LATER, "never", "moved")}
         return {
-            "steps": self._done, **shares, "fetched_rows": self._fetcher.fetched, "written_rows": self._janitor.written,
+            "steps": self._done, **shares,
+            "fetched_rows": self._fetcher.fetched, "written_rows": self._write_back.written,
             "most_rows_held": self._most_held, "cache_bytes": self._num_slots * self.cache.strides[0],
             "look_ahead_mean": self._counts["horizon"] / max(1, self._done),
-            "waited_for_fetch_seconds": self._fetcher.waited, "waited_for_trainers_seconds": self._stepper.waited,
+            "waited_for_fetch_seconds": self._fetcher.waited, "waited_for_trainers_seconds": self._step_thread.waited,
         }  # fmt: skip
 
     def _begin(self) -> None:
         if not self._is_started:
             self._is_started = True
-            self._janitor.start()
+            self._write_back.start()
             self._fetcher.start()
-            self._stepper.start()
+            self._step_thread.start()
 
     def _next_plan(self) -> StepPlan:
         self._begin()
         self._rejoin()
-        self._janitor.check()
-        self._janitor.go_on()
+        self._write_back.check()
+        self._write_back.go_on()
         self._fetcher.fetch_on()
         return self._fetcher.next()
 
@@ -225,7 +226,7 @@ class BagpipeRows(RowTable):
         self._step_alone(plan, plan.hurried_J, gradient_UW)
         for peer in self._peers():  # also where there is nothing: no trainer may be two steps before another
             self.transport.send(peer, self._parts(plan, plan.now, peer, gradient_UW), NOW, NOW)
-        self._stepper.begin(lambda: self._step_rows(plan, gradient_UW))
+        self._step_thread.begin(lambda: self._step_rows(plan, gradient_UW))
         self._fetcher.plan_on()
         self._plan = None
         self._done += 1
@@ -241,7 +242,7 @@ class BagpipeRows(RowTable):
 
     def _rejoin(self) -> None:
         """The rows of the last step have changed, and what may come late is on its way."""
-        self._stepper.wait()
+        self._step_thread.wait()
         unsent, self._unsent = self._unsent, {}
         for peer, parts in unsent.items():
             self.transport.send(peer, parts, LATER, LATER)
@@ -262,7 +263,7 @@ class BagpipeRows(RowTable):
         self._step(plan.now, gradient_UW[plan.now.give_TJ[rank]], NOW, self._peers())
         self._later = plan.later, gradient_UW[plan.later.give_TJ[rank]]
         if plan.clean is not None:
-            self._janitor.clean(plan.clean)
+            self._write_back.clean(plan.clean)
 
     def _step_alone(self, plan: StepPlan, which_J: np.ndarray, gradient_UW: np.ndarray) -> None:
         """Step rows that this trainer alone has."""

@@ -25,7 +25,7 @@ _PIECE = 1 << 18
 """bytes that are written back at once: what trainers wait for then finds the line free soon"""
 
 
-class Janitor(Background):
+class WriteBackThread(Background):
     """Writes rows of the cache back, and tells the other trainers when their servers have them.
 
     Of the rows of which all have the same copy each trainer writes its own share: those of its own block, where the
@@ -37,7 +37,7 @@ class Janitor(Background):
     """
 
     def __init__(self, client: RowClient, name: str, cache_KC: np.ndarray, mark_K: np.ndarray, trainers: int) -> None:
-        super().__init__([(f"janitor-{client.transport.rank}", self._work)], 2 * client.transport.patience)
+        super().__init__([(f"write-back-{client.transport.rank}", self._work)], 2 * client.transport.patience)
         self.transport: Transport = client.transport
         self.trainers = trainers
         self.written = 0
@@ -145,14 +145,14 @@ class Janitor(Background):
         self.written += len(row_E)
 
 
-class Stepper(Background):
+class StepThread(Background):
     """Does one thing after another that the trainer need not wait for: it changes rows while dense layers travel.
 
     rank: of the trainer; patience: seconds, half of what it waits for one of them.
     """
 
     def __init__(self, rank: int, patience: float) -> None:
-        super().__init__([(f"stepper-{rank}", self._work)], 2 * patience)
+        super().__init__([(f"step-{rank}", self._work)], 2 * patience)
         self.waited = 0.0
         """seconds that the trainer has waited"""
         self._rank = rank
@@ -197,8 +197,8 @@ class Fetcher(Background):
     """
 
     def __init__(
-        self, client: RowClient, name: str, cache_KC: np.ndarray, plans: Iterator[StepPlan], janitor: Janitor,
-        ahead: int,
+        self, client: RowClient, name: str, cache_KC: np.ndarray, plans: Iterator[StepPlan],
+        write_back: WriteBackThread, ahead: int,
     ) -> None:  # fmt: skip
         super().__init__([(f"fetcher-{client.transport.rank}", self._work)], 2 * client.transport.patience)
         self.waited = 0.0
@@ -209,7 +209,7 @@ class Fetcher(Background):
         self._name = name
         self._cache = cache_KC
         self._plans = plans
-        self._janitor = janitor
+        self._write_back = write_back
         self._ready: deque[StepPlan] = deque()
         self._to_plan = self._to_fetch = ahead
         """steps"""
@@ -251,7 +251,7 @@ class Fetcher(Background):
                 return
             with self._condition:
                 self._to_fetch -= 1
-            self._janitor.await_clean(plan.after_clean)
+            self._write_back.await_clean(plan.after_clean)
             if len(plan.fetch_row_K):
                 row_KC = self._client.pull({self._name: plan.fetch_row_K})[self._name]
                 scatter_rows(row_KC, plan.fetch_slot_K, self._cache)

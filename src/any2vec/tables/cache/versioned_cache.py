@@ -13,7 +13,7 @@ Source: HET (Miao et al. 2022, PVLDB 15(2), and its released code in Hetu): vers
 pushed on eviction, one message for pushes and pulls, a clean row dropped silently. Ours: base and pending apart, the
 optimizer's state in the row, threads that share a cache, and a row of the batch at hand that cannot be evicted.
 
-Legend: K slots, U rows of a batch, N pushes of a message, A questions, S rows sent, C columns, W values.
+Legend: K slots, U rows of a batch, N pushes of a message, A requests, S rows sent, C columns, W values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy as np
 from any2vec.checks import check_whole
 from any2vec.errors import HostError, InputError
 from any2vec.kernels.cache.cached_rows import add_changes, read_cached, take_pending
-from any2vec.plan.lookahead.foresight import Foresight
+from any2vec.plan.lookahead.oracle import NextUseOracle
 from any2vec.tables.registry import FRESHNESS
 from any2vec.tables.residency.residency import Residency
 from any2vec.tables.row_optimizer import RowOptimizer
@@ -60,7 +60,7 @@ class BatchExchange:
     id_U: np.ndarray
 
 
-class HetCache:
+class VersionedCache:
     """Thread-safe.
 
     What a read may miss: `pull_bound` updates that the owner had when it was asked, and of each other trainer with n
@@ -84,7 +84,7 @@ class HetCache:
             many as this one has, are reckoned with: without them each would take the steps of a trainer that is alone,
             and the sum of all would be too long.
         freshness: name of a registered `Freshness`; the bounds are its own.
-        foresight: of the batches of this trainer, for a policy that needs to know when rows are used next.
+        oracle: of the batches of this trainer, for a policy that needs to know when rows are used next.
 
     Raises:
         InputError: an argument is not legal.
@@ -93,7 +93,7 @@ class HetCache:
     def __init__(
         self, capacity: int, optimizer: RowOptimizer, pull_bound: int, push_bound: int | None = None,
         policy: str = "tinylfu", fresh_rows: Callable[[np.ndarray], np.ndarray] | None = None,
-        patience: float = 600.0, kept: np.ndarray | None = None, others: int = 0, foresight: Foresight | None = None,
+        patience: float = 600.0, kept: np.ndarray | None = None, others: int = 0, oracle: NextUseOracle | None = None,
         freshness: str = "het",
     ) -> None:  # fmt: skip
         push_bound = pull_bound if push_bound is None else push_bound
@@ -110,8 +110,8 @@ class HetCache:
         self.patience = patience
         self.others = others
         self.residency = Residency(capacity, policy, kept)
-        self._foresight = foresight
-        if self.residency.policy.needs_next_uses and foresight is None:
+        self._oracle = oracle
+        if self.residency.policy.needs_next_uses and oracle is None:
             raise InputError(
                 f"Cache policy {policy} must know which rows the batches to come use, and here nothing looks ahead; "
                 "choose another one, like lru."
@@ -139,7 +139,7 @@ class HetCache:
         """What to send before the rows id_U (int64, ascending, none twice) are read; they stay until `change`."""
         with self._changed:
             self._check()
-            ahead = self._foresight
+            ahead = self._oracle
             next_U = None if ahead is None else ahead.next_uses(id_U, self.residency.expect)
             placed = self.residency.place(id_U, next_U)
             self._evict(placed.gone_slot_E, placed.gone_id_E)
@@ -170,7 +170,7 @@ class HetCache:
     def end(
         self, exchange: BatchExchange, is_sent_A: np.ndarray, version_S: np.ndarray, row_SC: np.ndarray
     ) -> np.ndarray:
-        """Put away what the owners sent, for all questions in their order; the batch's rows, float32 (U, C)."""
+        """Put away what the owners sent, for all requests in their order; the batch's rows, float32 (U, C)."""
         is_made_A = (exchange.known_A == UNKNOWN) & ~is_sent_A
         row_AC = np.empty((len(is_sent_A), self.optimizer.num_columns), np.float32)
         row_AC[is_sent_A] = row_SC

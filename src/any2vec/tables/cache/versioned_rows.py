@@ -1,6 +1,6 @@
 """HET's worker side: rows come from a cache whose changes reach their owners late, within bounds.
 
-Legend: U rows of a batch, N pushes, A questions, C columns, W values, P bags.
+Legend: U rows of a batch, N pushes, A requests, C columns, W values, P bags.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.errors import InputError
-from any2vec.tables.cache.versioned_cache import BatchExchange, HetCache
+from any2vec.tables.cache.versioned_cache import BatchExchange, VersionedCache
 from any2vec.tables.row_table import NOT_READ, ChangedTable, Lease
 from any2vec.tables.server.blocks.versioned_block import EXCHANGE
 from any2vec.tables.server.client import RowClient
@@ -21,10 +21,10 @@ FLUSHED_AT_ONCE = 1 << 16
 """rows whose changes go into one message of a flush"""
 
 
-class HetRows(ChangedTable):
+class VersionedRows(ChangedTable):
     """One worker's way to rows through the trainer's cache: one message a step and owner.
 
-    The message before a batch is read carries what the batches before have left to push, and the questions of this one.
+    The message before a batch is read carries what the batches before have left to push, and the requests of this one.
     The row optimizer steps at once, on the rows as they were read, and its changes are what is added up. With bound 0
     the result is that of no cache (capacity 0), to the last bit, for whatever order in which messages come; against
     training in the table itself each change of a number is rounded once more, by half a unit in the last place of the
@@ -33,10 +33,10 @@ class HetRows(ChangedTable):
     Args:
         cache: one for all workers of this host.
         client: this worker's own; ids are in the order in which its owners have them.
-        name: of the table; its blocks are `HetBlock`s.
+        name: of the table; its blocks are `VersionedBlock`s.
     """
 
-    def __init__(self, cache: HetCache, client: RowClient, name: str) -> None:
+    def __init__(self, cache: VersionedCache, client: RowClient, name: str) -> None:
         self.cache = cache
         self.client = client
         self.name = name

@@ -12,7 +12,7 @@ import numpy as np
 
 from any2vec.kernels.cache.residency import choose_victims
 from any2vec.kernels.common.sketch import MOST, raise_counts, read_counts
-from any2vec.plan.lookahead.foresight import NEVER
+from any2vec.plan.lookahead.oracle import NEVER
 from any2vec.tables.residency.slot_map import num_places
 
 
@@ -81,10 +81,10 @@ class ResidencyPolicy(ABC):
         return (self.owner_K >= 0) & (self.held_K == 0)
 
 
-class ForeseenUses(ResidencyPolicy, ABC):
+class NextUsePolicy(ResidencyPolicy, ABC):
     """Keeps the step of the next use of each slot, NEVER where the look-ahead has not found one yet.
 
-    It knows when each row is used next (`plan.lookahead.foresight`).
+    It knows when each row is used next (`plan.lookahead.oracle`).
     """
 
     needs_next_uses: ClassVar[bool] = True
@@ -271,7 +271,7 @@ class FirstInFirstOut(ResidencyPolicy):
         return slots[np.argsort(self._turn_K[slots])]
 
 
-class Belady(ForeseenUses):
+class Belady(NextUsePolicy):
     """A new row passes by unless it is used before the row that would give way.
 
     The rows whose next use is farthest give way (Belady 1966, IBM Systems Journal 5(2); Ginex, 2022, PVLDB 15(11)). It
@@ -284,7 +284,7 @@ class Belady(ForeseenUses):
         return order, victims[next_N[order[room:]][: len(victims)] < self.next_K[victims]]
 
 
-class TimeToLive(ForeseenUses):
+class TimeToLive(NextUsePolicy):
     """Rows that no step to come is known to use give way, and no others; such rows do not come in, either.
 
     A row stays until the last use that the look-ahead knows of (Bagpipe: Agarwal et al. 2023, SOSP).

@@ -19,7 +19,7 @@ import numpy as np
 from any2vec.checks import check_whole
 from any2vec.errors import InputError
 from any2vec.kernels.cache.residency import EMPTY
-from any2vec.plan.lookahead.foresight import NEVER
+from any2vec.plan.lookahead.oracle import NEVER
 from any2vec.tables.registry import RESIDENCIES
 from any2vec.tables.residency.slot_map import SlotMap
 

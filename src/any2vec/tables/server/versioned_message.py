@@ -1,9 +1,9 @@
-"""What a cache of trained rows and an owner of rows say to each other: one question a step, one answer.
+"""Messages between a cache of trained rows and the owner of rows: one request a step, one reply.
 
-Question: control int64 [pull bound, pushes N, questions A, 1 where fresh rows are not wanted],
-          ids: slots of the pushes, as differences, how many updates each push holds, slots of the questions, versions
+Request: control int64 [pull bound, pushes N, requests A, 1 where fresh rows are not wanted],
+          ids: slots of the pushes, as differences, how many updates each push holds, slots of the requests, versions
           known + 1, 0 for none; all as varints, rows (N, C): changes
-Answer: ids (a bit for each question: the row comes along; then the versions of the rows that come), rows (S, C)
+Answer: ids (a bit for each request: the row comes along; then the versions of the rows that come), rows (S, C)
 
 Everything of kind "ids" is metadata, what HET adds to the rows themselves: it is sent for every key, on hits, too.
 """
@@ -66,11 +66,11 @@ def unpack_query(parts: Sequence[Part], num_rows: int, num_columns: int) -> RowQ
     """Of a block of so many rows and columns.
 
     Raises:
-        MessageError: that is no question about them.
+        MessageError: it is not a valid request.
     """
     sizes = parts[0].array.reshape(-1).tolist() if len(parts) == 3 and parts[0].array.dtype == np.int64 else []
     if len(sizes) != 4 or min(sizes) < 0 or not _is_list(parts[1].array, 2 * (sizes[1] + sizes[2])):
-        raise MessageError(f"{len(parts)} parts that begin with {sizes} are no question of a cache.")
+        raise MessageError(f"{len(parts)} parts that begin with {sizes} are not a request of a cache.")
     bound, pushes, asked, makes_fresh = sizes
     change_NC = parts[2].array
     if change_NC.shape != (pushes, num_columns) or change_NC.dtype != np.float32:
@@ -91,7 +91,7 @@ def pack_answer(answer: Answer) -> list[Part]:
 
 
 def unpack_answer(parts: Sequence[Part], asked: int, num_columns: int) -> Answer:
-    """To a question about so many rows.
+    """To a request about so many rows.
 
     Raises:
         MessageError: that is no answer to it.
@@ -109,7 +109,7 @@ def unpack_answer(parts: Sequence[Part], asked: int, num_columns: int) -> Answer
 
 
 def bytes_of(parts: Sequence[Part]) -> tuple[int, int]:
-    """(bytes of rows, bytes of everything else) of a question or an answer."""
+    """(bytes of rows, bytes of everything else) of a request or an answer."""
     rows = sum(part.array.nbytes for part in parts if part.kind == "rows")
     return rows, sum(part.array.nbytes for part in parts) - rows
 

@@ -22,11 +22,11 @@ from any2vec.plan.order.roles import Roles
 from any2vec.tasks.clicks.dense import make_dense
 from any2vec.tasks.clicks.planning import warm_up
 from any2vec.tasks.clicks.prepare import PreparedClicks
-from any2vec.tasks.clicks.rows import HostRows, OwnRows, ServedRows, row_optimizer
+from any2vec.tasks.clicks.rows import HostRows, LocalRows, ServedRows, row_optimizer
 from any2vec.train.checkpoint import FILE, note_loss, updates_lost
 from any2vec.train.in_memory.hosts import gather_numbers
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
-from any2vec.train.loop import Alone
+from any2vec.train.loop import LocalDriver
 from any2vec.train.progress import Recorder, mean_loss
 from any2vec.train.result import Result, histogram, remarks
 from any2vec.train.spec import Request
@@ -37,7 +37,7 @@ _USELESS = 1.5
 
 
 @dataclass
-class Meeting(Alone):
+class RoundBarrier(LocalDriver):
     """Workers fetch rows themselves; where a round ends all stand still, and checkpoints and stops are possible."""
 
     program: ClickProgram
@@ -51,7 +51,7 @@ class Meeting(Alone):
         return self.is_alone or work.ends_round
 
 
-class RestingLearner:
+class IdleLearner:
     """A server learns nothing: its works are empty."""
 
     def run(self, work: Work[Span]) -> Stats:
@@ -82,17 +82,17 @@ class ClickProgram(InMemoryProgram):
         self.schedule = self._schedule(bounds)
         given = model, data, request.spec.run.seed, self._stored(), workers
         self.rows: HostRows = (
-            OwnRows(*given) if options is None else ServedRows(*given, transport, self.roles, options, self.schedule)
+            LocalRows(*given) if options is None else ServedRows(*given, transport, self.roles, options, self.schedule)
         )
         nets = [make_net(model, len(data.dense_names), len(data.columns)) for _ in range(max(1, workers))]
         self._net = nets[0]
-        reported = None if self.rows.way is None else self.rows.way.reported
+        reported = None if self.rows.backend is None else self.rows.backend.reported
         value_Q = start_values(nets[0], request.spec.run.seed)
         self.dense = make_dense(model, value_Q, transport, self.roles, options, reported, self._examples)
         if self.checkpoint is not None:
             self.dense.load_state_dict(states_by_rank(self.checkpoint.state), self._agreed_parameters(), rank)
-        self.learner = self._learner(nets) if workers else RestingLearner()
-        self.driver = Meeting(self, options is None)
+        self.learner = self._learner(nets) if workers else IdleLearner()
+        self.driver = RoundBarrier(self, options is None)
         self._kept_updates = self._collected_updates = 0
         """of rows, by this trainer, that are in a checkpoint, and in what was collected for one last"""
         self._has_ended = False

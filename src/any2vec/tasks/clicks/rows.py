@@ -27,7 +27,7 @@ from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import MemoryRows, PooledTable
 from any2vec.tables.server.blocks.serving import served_metrics
-from any2vec.tasks.clicks.row_ways import RowSetting, make_way
+from any2vec.tasks.clicks.row_backends import RowBackendOptions, make_row_backend
 from any2vec.types import Service
 
 START_SPREAD = 0.05
@@ -62,7 +62,7 @@ class HostRows(Service, Protocol):
     def accesses(self) -> Sequence[PooledTable]:
         """One for each worker of this host."""
 
-    way: Any
+    backend: Any
     """how the rows travel; None where they do not"""
 
     @property
@@ -87,11 +87,11 @@ def fresh_rows(model: ClickModel, row_B: np.ndarray, seed: int) -> np.ndarray:
     return table_BC
 
 
-class OwnRows(Service):
+class LocalRows(Service):
     """A single host: the whole table."""
 
     place: Callable[[np.ndarray], np.ndarray] | None = None
-    way = None
+    backend = None
 
     def __init__(self, model: ClickModel, data: ClickData, seed: int, stored: np.ndarray | None, workers: int) -> None:
         self.table = fresh_rows(model, np.arange(data.num_rows), seed) if stored is None else stored.copy()
@@ -134,17 +134,17 @@ class ServedRows(Service):
             batch = data.batch(span.start, span.stop)
             return BatchRows.of(placement.place(batch.id_M), batch.start_P).row_U
 
-        setting = RowSetting(
+        setting = RowBackendOptions(
             optimizer=optimizer, placement=placement, roles=roles, options=options, workers=workers, table=self.table,
             fresh=fresh if stored is None else None, busiest=busiest, batch_rows=batch_rows,
             num_steps=schedule.num_steps, first_step=schedule.step,
         )  # fmt: skip
-        self.way = make_way(setting, transport)
-        self.accesses = self.way.accesses
-        self.place: Callable[[np.ndarray], np.ndarray] | None = placement.place if self.way.is_placed else None
+        self.backend = make_row_backend(setting, transport)
+        self.accesses = self.backend.accesses
+        self.place: Callable[[np.ndarray], np.ndarray] | None = placement.place if self.backend.is_placed else None
 
     def start(self) -> None:
-        self.way.server.start()
+        self.backend.server.start()
 
     def quiesce(self) -> None:
         self.transport.barrier("settle")
@@ -157,13 +157,13 @@ class ServedRows(Service):
         return placed_VC[self.placement.place(np.arange(len(placed_VC)))]
 
     def metrics(self) -> dict[str, Any]:
-        return {**served_metrics(self.way.server), **self.way.metrics()}
+        return {**served_metrics(self.backend.server), **self.backend.metrics()}
 
     def close(self, error: BaseException | None = None) -> None:
         if error is not None:
             for access in self.accesses:
                 access.close(error)
-        self.way.main.close(error, timeout=LONG_WORK)
+        self.backend.main.close(error, timeout=LONG_WORK)
 
 
 def measured_columns(data: ClickData, batch_size: int) -> list[Column]:

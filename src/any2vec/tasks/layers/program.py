@@ -22,7 +22,7 @@ from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.tasks.layers.prepare import PreparedNodes, probe_accuracies
 from any2vec.train.checkpoint import FILE
 from any2vec.train.in_memory.program import InMemoryProgram
-from any2vec.train.loop import Alone
+from any2vec.train.loop import LocalDriver
 from any2vec.train.progress import Recorder
 from any2vec.train.result import Result
 from any2vec.train.spec import Request
@@ -32,7 +32,7 @@ SETTLED_EVERY = 25
 """epochs after which hosts meet, for records, checkpoints and stops; between them only neighbors speak"""
 
 
-class LayerDriver(Alone):
+class LayerDriver(LocalDriver):
     """Neighbors agree within an epoch, while they work; all hosts meet now and then."""
 
     def __init__(self, epochs: int) -> None:

@@ -14,7 +14,7 @@ from any2vec.errors import StorageError
 from any2vec.formats.snapshots import FOLDER, remove_snapshots
 from any2vec.tasks.stream.progress import LOG
 from any2vec.train.checkpoint import FILE, Checkpoint, remove_checkpoint
-from any2vec.train.progress import old_log
+from any2vec.train.progress import rotated_log
 from any2vec.train.run_folder import new_folder, remove_files, write_about
 
 FORMAT = "any2vec-stream"
@@ -71,7 +71,7 @@ def stream_folder(
             for rest in (*out.glob(_REST), *(out / FOLDER).glob(_REST)):
                 shutil.rmtree(rest) if rest.is_dir() and not rest.is_symlink() else rest.unlink()
         if checkpoint is None:  # stream.json stays: it says whose folder this is, wherever this is cut
-            _clear(out, LOG, old_log(out / LOG).name, IDS)
+            _clear(out, LOG, rotated_log(out / LOG).name, IDS)
         write_stream(out, about)
         yield checkpoint
 
@@ -85,7 +85,7 @@ def forget_stream(out: Path | None) -> None:
     """Leave nothing of a stream that has begun and come to nothing; the folder goes, if it is empty then."""
     if out is None:
         return
-    _clear(out, LOG, old_log(out / LOG).name, IDS, ABOUT)
+    _clear(out, LOG, rotated_log(out / LOG).name, IDS, ABOUT)
     with storage_errors(out):
         if not any(out.iterdir()):
             out.rmdir()

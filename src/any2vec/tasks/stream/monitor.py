@@ -46,7 +46,7 @@ class StreamMonitor:
             for lines in batch.lines:
                 program.ids.add(lines.source, lines.ids)
         program.counts.add(batch)
-        measured = (0.0, 0) if batch.is_replayed else (stats.loss_sum, stats.loss_examples)  # of first meetings alone
+        measured = (0.0, 0) if batch.is_replayed else (stats.loss_sum, stats.loss_examples)  # of new lines alone
         self.recorder.add(work, Stats(batch.words, *measured, stats.cpu_seconds))
         self.is_late = options.seconds is not None and self.recorder.seconds_here >= options.seconds
         if program.stop_signal or self.is_late:

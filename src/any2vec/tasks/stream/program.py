@@ -18,12 +18,12 @@ from any2vec.errors import DataError
 from any2vec.machine import peak_resident_bytes
 from any2vec.models.stream.learner import StreamLearner
 from any2vec.sampling.replay import ReplayBuffer
-from any2vec.sources.apart import open_apart
 from any2vec.sources.base.inflow import Inflow
 from any2vec.sources.base.options import MOST_LINE
 from any2vec.sources.base.records import SeenLines
 from any2vec.sources.base.source import Source
 from any2vec.sources.opening import open_source
+from any2vec.sources.subprocess_source import open_subprocesses
 from any2vec.tasks.stream import progress
 from any2vec.tasks.stream.batches import Limits, Replay, TokenBatches
 from any2vec.tasks.stream.folder import IDS, TrainedIds, forget_stream, stream_folder, write_stream
@@ -35,7 +35,7 @@ from any2vec.tasks.stream.progress import LOG, StreamCounts, StreamProgress
 from any2vec.tasks.stream.settings import memory_bytes
 from any2vec.train.checkpoint import Checkpoint
 from any2vec.train.frame import Program
-from any2vec.train.loop import Alone, Driver, LoopParts
+from any2vec.train.loop import Driver, LocalDriver, LoopParts
 from any2vec.train.progress import Recorder, mean_loss
 from any2vec.train.result import Result, StoredResult
 from any2vec.train.spec import Request
@@ -59,7 +59,7 @@ class StreamProgram(Program):
         request.settings["sources"] = dict(enumerate(self.names))
         self.room = budget(request.spec.model, memory_bytes(request.spec))
         self.learner = make_learner(request, self.room)
-        self.driver: Driver = Alone()
+        self.driver: Driver = LocalDriver()
         self.assigned: QueueLearner | None = None
         """trains in its place, where other hosts do"""
         started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -234,7 +234,7 @@ def _opened(request: Request) -> list[Source]:
     """The sources, by number; what is a source already stays what it is."""
     seed = request.spec.run.seed
     if request.spec.run.readers == "processes":
-        return open_apart(request.spec.data, request.spec.reading["sources"], seed)
+        return open_subprocesses(request.spec.data, request.spec.reading["sources"], seed)
     return [
         one if hasattr(one, "batches") else open_source(one, number, request.spec.reading["sources"], seed)
         for number, one in enumerate(request.spec.data)

@@ -88,7 +88,7 @@ class Streams(Task):
 
     def check(self, spec: RunSpec, hooks: Hooks) -> None:
         agreement = self.agreement(spec)
-        if spec.hosts.is_spread or joined():
+        if spec.hosts.is_distributed or joined():
             from any2vec.tasks.stream.models import check_model
 
             check_model(spec.model, agreement)

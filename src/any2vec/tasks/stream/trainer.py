@@ -19,12 +19,12 @@ from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.drivers.summed_batches import SummedBatches
 from any2vec.sync.rules.block import compile_merges
-from any2vec.tasks.stream.hosts.dealt import TrainerDriver, assigned_parts
+from any2vec.tasks.stream.hosts.queue_batches import TrainerDriver, assigned_parts
 from any2vec.tasks.stream.hosts.work_queue import make_tables, sent_by_all
 from any2vec.tasks.stream.models import budget, make_learner
 from any2vec.tasks.stream.settings import memory_bytes
 from any2vec.train.frame import Program
-from any2vec.train.loop import Alone, LoopParts
+from any2vec.train.loop import LocalDriver, LoopParts
 from any2vec.train.progress import Recorder
 from any2vec.train.result import Result
 from any2vec.train.spec import Request
@@ -43,7 +43,7 @@ class TrainerProgram(Program):
         own, transport = self.learner, self.transport
         roles = StreamRoles.of(transport.hosts, self.request.agreement.servers)
         self._tables = make_tables(transport, roles, self.request.agreement, own)
-        self._parts = LoopParts((), own, Alone(), lambda work, stats: None)
+        self._parts = LoopParts((), own, LocalDriver(), lambda work, stats: None)
         driver = None
         if transport.rank in roles.training:
             driver = _driver(transport, roles, self._tables, own)

@@ -2,11 +2,11 @@
 
 All entities whose rows are there are negatives, or some that are drawn of them. Those of the given entity's own
 partition are there whenever it is, others in few states of the buffer: so each partition's negatives count as much more
-as they come less often (plan/order/shares.py), and over an epoch every entity is the negative of a question about
-another as often as with all rows in memory, for questions about tails, and about heads, of each partition. Draws by
-degree are of what the questions of the window are answered with, and count like the others, as answers of the batch do.
+as they come less often (plan/order/shares.py), and over an epoch every entity is the negative of an example about
+another as often as with all rows in memory, for queries for tails, and for heads, of each partition. Draws by
+degree are from the answers of the window, and count like the others, as answers of the batch do.
 
-Legend: P partitions, H those that are there; M triples, N = 2 M questions, Q queries of a batch; S slots, C columns.
+Legend: P partitions, H those that are there; M triples, N = 2 M examples, Q queries of a batch; S slots, C columns.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from any2vec.plan.order.bucket_orders import State
 from any2vec.plan.order.buffer import block_rows
 from any2vec.plan.order.buffer_walk import BufferWalk, Place, Turn
 from any2vec.plan.order.shared_walk import SharedWalk
-from any2vec.plan.order.shares import meetings, noise_there, noise_weights
+from any2vec.plan.order.shares import noise_there, noise_weights, resident_counts
 from any2vec.sampling.triple_windows import Window
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.train.out_of_core.run import Batch
@@ -46,7 +46,7 @@ class Resident:
     """int64: which of them a block of memory has"""
     block_rows: int
     weight_2HH: np.ndarray | None
-    """float32: what a negative counts, to questions about tails and about heads, by partition of the given entity, and
+    """float32: what a negative counts, to queries for tails and for heads, by partition of the given entity, and
     its own; None: 1 throughout"""
 
     def shares(self, batch: QueryBatch, candidates: Candidates, num_relations: int) -> Shares | None:
@@ -60,7 +60,7 @@ class Resident:
 
 @dataclass(frozen=True)
 class Asked:
-    """Questions [start, stop) of a window."""
+    """Examples [start, stop) of a window."""
 
     queries: Queries
     start: int
@@ -75,12 +75,12 @@ class Asked:
 
 
 class WindowLearner:
-    """Trains windows of triples, whose questions come together where they ask the same, as they do in memory.
+    """Trains windows of triples, whose examples of the same query come together, as they do in memory.
 
     Args:
         relation_RC: rows of relations, float32, changed in place by all threads.
         parts: of the table. Where all entities would be negatives, batches are smaller as there are fewer in memory: so
-            each row is stepped as often in an epoch as if all were, by as many questions at a time.
+            each row is stepped as often in an epoch as if all were, by as many examples at a time.
         walk: that of the run.
         dense: tables of dense parameters, likewise changed in place.
     """
@@ -100,7 +100,7 @@ class WindowLearner:
         """triples trained so far"""
         self._epoch = -1
         self._ways: list[tuple[np.ndarray, np.ndarray]] = []
-        """of the epoch: for questions about tails, and about heads, those of each partition, and their meetings"""
+        """of the epoch: for queries for tails, and for heads, those of each partition, and their `resident_counts`"""
         self._own = threading.local()
         self._lock = threading.Lock()
 
@@ -109,7 +109,7 @@ class WindowLearner:
         return linear_rate(self.model, progress)
 
     def arrange(self, window: Window) -> list[tuple[int, Asked]]:
-        """Its batches, each with the questions of the epoch that come before it; what `OutOfCoreRun` wants."""
+        """Its batches, each with the examples of the epoch that come before it; what `OutOfCoreRun` wants."""
         if not len(window.slot_M3):
             return []
         model, resident = self.model, self._resident(window.turn)
@@ -131,7 +131,7 @@ class WindowLearner:
         shares = asked.resident.shares(queries, candidates, self.num_relations)
         progress = (place.epoch + place.position / (2 * asked.total)) / self.walk.epochs
         loss = self._worker(batch.table_SC).step(queries, candidates, self.learning_rate(progress), shares)
-        items = asked.stop // 2 - asked.start // 2  # a triple has two questions
+        items = asked.stop // 2 - asked.start // 2  # a triple has two examples
         with self._lock:
             self.items += items
         return Stats(items, loss, asked.stop - asked.start, time.thread_time() - began)
@@ -160,7 +160,7 @@ class WindowLearner:
         return weight_2HH
 
     def _batch_size(self, resident: Resident) -> int:
-        """Questions."""
+        """Examples."""
         if self.num_negatives:
             return self.model.batch_size
         there = sum(stop - start for start, stop in resident.slots)
@@ -177,13 +177,14 @@ class WindowLearner:
 def ways_asked(
     states: Sequence[State], count_PP: np.ndarray, has_relations: bool
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For questions about tails, and about heads: those about an entity of each partition, and their `meetings`.
+    """For queries for tails, and for heads: those about an entity of each partition, and their `resident_counts`.
 
     Without relations heads and tails are asked for at once: both are the same then. count_PP: triples.
     """
     turned = [State(state.held, tuple((j, i) for i, j in state.buckets)) for state in states]
     ways = [
-        (way_PP.sum(axis=1), meetings(order, way_PP)) for order, way_PP in ((states, count_PP), (turned, count_PP.T))
+        (way_PP.sum(axis=1), resident_counts(order, way_PP))
+        for order, way_PP in ((states, count_PP), (turned, count_PP.T))
     ]
     if has_relations:
         return ways

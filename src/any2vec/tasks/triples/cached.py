@@ -1,6 +1,6 @@
 """Models of triples whose rows lie on all hosts, in blocks, and are trained through versioned caches.
 
-Each host asks its part of the questions of an epoch; of each batch it gathers the rows of entities and relations,
+Each host trains its part of the examples of an epoch; of each batch it gathers the rows of entities and relations,
 trains them with the kernels of a single host, as a small table of their own, and adds what it has changed.
 
 Legend: V rows of a table, U rows of a batch, C columns, N ids; Q queries of a batch.
@@ -20,7 +20,7 @@ from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.learner import TripleLearner
 from any2vec.models.triples.queries import Queries, QueryBatch
 from any2vec.models.triples.worker import Candidates, Shares, TripleWorker, relation_optimizer
-from any2vec.plan.lookahead.foresight import Foresight
+from any2vec.plan.lookahead.oracle import NextUseOracle
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.sharding.sharding import Blocks, Striped
 from any2vec.sync.options.row_cache import CachedRows
@@ -31,7 +31,7 @@ from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.tasks.triples.program import TripleProgram, fresh_relations, start_entities, try_kernels
 from any2vec.train.in_memory.hosts import gather_numbers
 from any2vec.train.in_memory.program import InMemoryProgram
-from any2vec.train.loop import Alone
+from any2vec.train.loop import LocalDriver
 from any2vec.train.progress import Recorder
 from any2vec.train.spec import Request
 from any2vec.types import State, Work
@@ -86,7 +86,7 @@ class CachedTripleWorker(TripleWorker):
         return loss
 
 
-class MeetAtRounds(Alone):
+class RoundBarrier(LocalDriver):
     """The driver: all hosts stand still where a round ends; in between each goes its own way, and rows as they come."""
 
     def is_settled(self, work: Work[Any]) -> bool:
@@ -94,7 +94,7 @@ class MeetAtRounds(Alone):
 
 
 class CachedTriples(TripleProgram):
-    """One host of several: its blocks of both tables, its caches, its part of the questions."""
+    """One host of several: its blocks of both tables, its caches, its part of the examples."""
 
     def __init__(self, request: Request, prepared: PreparedTriples, transport: Transport) -> None:
         InMemoryProgram.__init__(self, request, transport)
@@ -123,7 +123,7 @@ class CachedTriples(TripleProgram):
         )
         workers = range(request.threads)
         self.learner.workers = [CachedTripleWorker(model, self.entities, self.relations, number) for number in workers]
-        self.driver = MeetAtRounds()
+        self.driver = RoundBarrier()
 
     def compile(self) -> None:
         model = self.request.spec.model
@@ -193,10 +193,10 @@ class CachedTriples(TripleProgram):
             trainers=transport.hosts, workers=self.request.threads,
             fresh=(lambda place_N: fresh(sharding.rows(place_N))) if stored is None else None,
             busiest=lambda number: np.sort(sharding.place(np.argsort(-uses_V, kind="stable")[:number])),
-            foresight=lambda: self._foresight(sharding),
+            oracle=lambda: self._oracle(sharding),
         )  # fmt: skip
 
-    def _foresight(self, sharding: Striped) -> Foresight:
+    def _oracle(self, sharding: Striped) -> NextUseOracle:
         """Of the entities of this host's batches."""
         schedule, learner, queries = replace(self.schedule), self.learner, copy(self.learner.queries)
 
@@ -209,4 +209,4 @@ class CachedTriples(TripleProgram):
             candidates = learner.negatives.of(batch, epoch, span.start)
             return BatchPlaces.of(batch, candidates, sharding, Striped(1, 1), has_all=True).entity_U
 
-        return Foresight(batch_ids, self.schedule.step, self.schedule.num_steps)
+        return NextUseOracle(batch_ids, self.schedule.step, self.schedule.num_steps)

@@ -1,4 +1,4 @@
-"""Which rows a round of questions reads and changes."""
+"""Which rows a round of examples reads and changes."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from any2vec.tasks.triples.inspector import TripleInspector
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.train.in_memory.hosts import metrics_of_rounds
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
-from any2vec.train.loop import Alone
+from any2vec.train.loop import LocalDriver
 from any2vec.train.progress import Recorder
 from any2vec.train.result import Result
 from any2vec.train.spec import Request
@@ -56,7 +56,7 @@ class TripleProgram(InMemoryProgram):
         if self.checkpoint is not None:
             for name, table in self.tables.items():
                 table[:] = self.checkpoint.array(name, table.shape)
-        self.driver: Alone | Rounds | TableReplicas = Alone()
+        self.driver: LocalDriver | Rounds | TableReplicas = LocalDriver()
         if request.agreement is not None and isinstance(request.agreement.agreement, Shadow | Fixed):
             how = request.agreement.agreement
             self.driver = TableReplicas(how, transport, self.tables, self._widths(), self._occurrences())
@@ -91,7 +91,7 @@ class TripleProgram(InMemoryProgram):
         return found
 
     def _occurrences(self) -> dict[str, np.ndarray]:
-        """Questions of an epoch in which rows occur, as what is given or asked for; negatives do not count."""
+        """Examples of an epoch in which rows occur, as what is given or asked for; negatives do not count."""
         given = self.triples
         ways, _ = ways_of(self.request.spec.model, len(given.relations))
         count_R = np.zeros(len(self.tables["relations"]), np.int64)
@@ -129,7 +129,7 @@ class TripleProgram(InMemoryProgram):
             compile_copies(np.zeros((1, model.dim + 1), np.float32)[:, : model.dim], self.request.agreement.bits)
 
     def agreed(self) -> dict[str, np.ndarray] | None:
-        if isinstance(self.driver, Alone):
+        if isinstance(self.driver, LocalDriver):
             return self.tables
         if isinstance(self.driver, TableReplicas):
             return self.driver.gather_result()
@@ -144,7 +144,7 @@ class TripleProgram(InMemoryProgram):
     def memory(self) -> State:
         if isinstance(self.driver, TableReplicas):
             return self.driver.state_dict()
-        return {} if isinstance(self.driver, Alone) else self.driver.agreement.state_dict()
+        return {} if isinstance(self.driver, LocalDriver) else self.driver.agreement.state_dict()
 
     def result(self, agreed: dict[str, np.ndarray]) -> Result:
         model, triples = self.request.spec.model, self.triples
@@ -164,7 +164,7 @@ class TripleProgram(InMemoryProgram):
             "relations": len(self.triples.relations),
             "num_negatives": self.request.spec.model.negatives_of(num_entities) or num_entities,
         }
-        if isinstance(self.driver, Alone):
+        if isinstance(self.driver, LocalDriver):
             return own | dict(self.request.spec.storage.metrics_of_whole())
         return own | metrics_of_rounds(self.request, self.transport, self.driver, recorder.seconds)
 

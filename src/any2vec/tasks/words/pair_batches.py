@@ -23,7 +23,7 @@ from any2vec.plan.cost.occupancy import NOISE_POWER
 from any2vec.plan.order.buffer import block_rows
 from any2vec.plan.order.buffer_walk import BufferWalk, Turn
 from any2vec.plan.order.shared_walk import SharedWalk
-from any2vec.plan.order.shares import meetings, noise_there, noise_weights
+from any2vec.plan.order.shares import noise_there, noise_weights, resident_counts
 from any2vec.sampling.triple_windows import Window
 from any2vec.train.out_of_core.run import Batch
 from any2vec.types import Stats
@@ -119,7 +119,7 @@ class PairLearner:
         if turn.epoch != self._epoch:
             assert self.buckets is not None
             self._epoch, self._count_PP = turn.epoch, self.buckets.of(turn.epoch).count_PP
-            self._joint_PP = meetings(self.walk.states_of(turn.epoch), self._count_PP)
+            self._joint_PP = resident_counts(self.walk.states_of(turn.epoch), self._count_PP)
         held = [part for part, _ in turn.held]
         mass_H, bounds = self._mass_P[held], self.parts.bounds
         there = np.float32(noise_there(held, self._mass_P))

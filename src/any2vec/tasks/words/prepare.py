@@ -205,13 +205,13 @@ def prepare_distributed(
     from any2vec.sampling.distributed_walks import PHASE, DistributedWalker
     from any2vec.sampling.parts import cut_part
     from any2vec.sampling.walk_corpus import count_visits_together
-    from any2vec.tasks.words.cutting import metis_apart
+    from any2vec.tasks.words.metis_process import metis_in_process
 
     assert isinstance(model, WalkModel)
     if partition == "metis":  # takes time and memory for the whole graph, so rank 0 alone calls it
         part_N = np.empty(0, np.int32)
         if transport.rank == 0:
-            part_N = (metis_apart if joined() else metis_partition)(graph.csr, transport.hosts)
+            part_N = (metis_in_process if joined() else metis_partition)(graph.csr, transport.hosts)
         reported = transport.share([Part("ids", part_N.astype(np.uint16))], PHASE, timeout=LONG_WORK)
         sharding = NodeSharding.of(reported[0].array, transport.hosts)
     else:

@@ -25,7 +25,7 @@ from any2vec.tasks.words.start import carry_over, fresh_tables
 from any2vec.train.checkpoint import Checkpoint
 from any2vec.train.in_memory.hosts import metrics_of_rounds
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
-from any2vec.train.loop import Alone
+from any2vec.train.loop import LocalDriver
 from any2vec.train.progress import Recorder
 from any2vec.train.result import Result
 from any2vec.train.spec import Request
@@ -60,7 +60,7 @@ class SequenceProgram(InMemoryProgram):
             block=prepared.block, piece=self.schedule.piece, threads=request.threads, seed=request.spec.run.seed,
             subwords=None if self.grams is None else self.grams.subwords,
         )  # fmt: skip
-        self.driver: Alone | Rounds = Alone()
+        self.driver: LocalDriver | Rounds = LocalDriver()
         if request.agreement is not None:
             from any2vec.sync.make import make_agreement  # brings every exchange
 
@@ -80,11 +80,13 @@ class SequenceProgram(InMemoryProgram):
 
     def agreed(self) -> dict[str, np.ndarray] | None:
         """The agreed tables."""
-        return self.learner.state_dict() if isinstance(self.driver, Alone) else self.driver.agreement.gather_result()
+        return (
+            self.learner.state_dict() if isinstance(self.driver, LocalDriver) else self.driver.agreement.gather_result()
+        )
 
     @property
     def memory(self) -> State:
-        return {} if isinstance(self.driver, Alone) else self.driver.agreement.state_dict()
+        return {} if isinstance(self.driver, LocalDriver) else self.driver.agreement.state_dict()
 
     def result(self, agreed: dict[str, np.ndarray]) -> Result:
         model = self.request.spec.model
@@ -97,7 +99,7 @@ class SequenceProgram(InMemoryProgram):
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         """What only several hosts have to tell, or one with a budget of memory."""
-        if isinstance(self.driver, Alone):
+        if isinstance(self.driver, LocalDriver):
             return dict(self.request.spec.storage.metrics_of_whole())
         return metrics_of_rounds(self.request, self.transport, self.driver, recorder.seconds)
 

@@ -129,7 +129,7 @@ class Words(Task):
                     "memory is for skip-gram with negative sampling by blocks (objective negative, kernel block), not "
                     f"with objective {model.objective} and kernel {model.kernel}; leave it out."
                 )
-            if hosts.is_spread or hosts.ray is not None or joined():
+            if hosts.is_distributed or hosts.ray is not None or joined():
                 raise InputError(
                     "Words and nodes with a budget of memory train on one host; leave out memory, or the hosts."
                 )

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from any2vec.tables.cache.versioned_cache import BatchExchange, HetCache
+from any2vec.tables.cache.versioned_cache import BatchExchange, VersionedCache
 from any2vec.tables.registry import FRESHNESS
 from any2vec.tables.row_optimizer import RowOptimizer
 
@@ -35,7 +35,7 @@ class FreshnessTests(ABC):
             is_due_N = policy.must_push(slot_N, updates_N, version_N)
             for found in (is_stale_N, is_due_N):
                 assert found.dtype == bool and found.shape == slot_N.shape
-            assert np.array_equal(is_stale_N, policy.stale(slot_N)), "a question changes what the next one finds"
+            assert np.array_equal(is_stale_N, policy.stale(slot_N)), "a call of stale changes the result of the next"
             one_by_one = [policy.stale(slot_N[at : at + 1])[0] for at in range(len(slot_N))]
             assert is_stale_N.tolist() == one_by_one, "a slot's answer hangs on the others"
             assert not is_due_N[updates_N == 0].any(), "nothing is pushed of a row without changes"
@@ -58,7 +58,7 @@ class FreshnessTests(ABC):
         arrays."""
         owner_VC, version_V = np.zeros((SLOTS, WIDTH), np.float32), np.zeros(SLOTS, np.int64)
         wanted_VC = np.zeros_like(owner_VC)
-        cache = HetCache(SLOTS // 2, RowOptimizer(WIDTH, "sgd"), bound, policy="lru", freshness=self.name)
+        cache = VersionedCache(SLOTS // 2, RowOptimizer(WIDTH, "sgd"), bound, policy="lru", freshness=self.name)
         rng = np.random.default_rng(7)
 
         def carry_out(exchange: BatchExchange) -> np.ndarray:

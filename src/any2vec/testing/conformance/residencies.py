@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from any2vec.plan.lookahead.foresight import NEVER
+from any2vec.plan.lookahead.oracle import NEVER
 from any2vec.tables.residency.residency import Residency
 
 STEPS, ROWS = 200, 40

@@ -7,7 +7,7 @@ from typing import Any
 
 from any2vec.tables.server.blocks.row_block import RowBlock
 from any2vec.tables.server.blocks.trained_block import TrainedBlock
-from any2vec.tables.server.blocks.versioned_block import HetBlock
+from any2vec.tables.server.blocks.versioned_block import VersionedBlock
 from any2vec.tables.server.server import RowServer
 
 
@@ -15,7 +15,8 @@ def served_metrics(server: RowServer) -> dict[str, Any]:
     """What a server holds and has done.
 
     Bytes of its rows: "values", "state", "versions"; "rows"; "updates" that they took (of bagpipe: write-backs); and of
-    other hosts "requests", "rows_pulled", "ids_pooled", "rows_pushed". Of HET: "staleness", as `HetBlock` counts it.
+    other hosts "requests", "rows_pulled", "ids_pooled", "rows_pushed". Of HET: "staleness",
+    as `VersionedBlock` counts it.
     """
     found: Counter[str] = Counter({"rows": 0, "updates": 0, "values": 0, "state": 0, "versions": 0})
     found.update({"requests": 0, "rows_pulled": 0, "ids_pooled": 0, "rows_pushed": 0})
@@ -24,6 +25,6 @@ def served_metrics(server: RowServer) -> dict[str, Any]:
         if not isinstance(block, TrainedBlock | RowBlock):
             continue
         found.update({"rows": block.num_rows, "updates": block.updates} | block.memory)
-        staleness |= block.metrics() if isinstance(block, HetBlock) else {}
+        staleness |= block.metrics() if isinstance(block, VersionedBlock) else {}
     found.update(server.served)
     return {**found, **staleness}

@@ -200,7 +200,7 @@ class HeldBlock(TrainedBlock):
         self.applied(step)
 
 
-class InStepBlock(HeldBlock):
+class SynchronousBlock(HeldBlock):
     """All trainers' gradients of a step, summed in rank order, step its rows once: synchronous training.
 
     It is what cached synchronous training must equal, bit by bit. The server is made with bound 0 and in_step; trainers

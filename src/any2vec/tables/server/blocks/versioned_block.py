@@ -3,11 +3,11 @@
 Source: HET (Miao et al. 2022, PVLDB 15(2), and its released code in Hetu): a clock for each embedding at server and
 worker, reads and writes that may be late by a bounded number of updates, pushes and pulls in one message. As in the
 code, the owner's clock adds up (a push that holds n updates moves it by n), changes are values to add, and they are
-taken before the questions of the same message are answered. Ours: an update is what one batch changes in a row, not one
+taken before the requests of the same message are answered. Ours: an update is what one batch changes in a row, not one
 occurrence of its id; state of the optimizer stands in the row and is added up as the values are; ids and versions
 travel as varints; and a fresh row, which nobody has changed, is not sent to those who can make it themselves.
 
-Legend: B rows of the block, C columns, N pushes, A questions, S rows that are sent.
+Legend: B rows of the block, C columns, N pushes, A requests, S rows that are sent.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from any2vec.tables.server.blocks.trained_block import StoredBlock
 from any2vec.tables.server.versioned_message import FRESH, UNKNOWN, Answer, RowQuery, pack_answer, unpack_query
 
 EXCHANGE = 2
-"""operation: a question of a cache (tables.server.versioned_message); gives the answer"""
+"""operation: a request of a cache (tables.server.versioned_message); gives the answer"""
 _MOST = 1024
 """gaps from this less one on are counted as one"""
 
 
-class HetBlock(StoredBlock):
+class VersionedBlock(StoredBlock):
     """A block whose rows are changed by what caches have summed up, and which counts updates by row.
 
     Values are added without a lock, as everywhere in a trained block: where the owner trains, too, and two threads add
@@ -41,7 +41,7 @@ class HetBlock(StoredBlock):
 
     Args:
         table_BC: as TrainedBlock has it.
-        is_fresh: the rows are those that everybody can make (`HetCache`, fresh_rows); False for a restored checkpoint.
+        is_fresh: every host can make the rows (`VersionedCache`, fresh_rows); False for a restored checkpoint.
     """
 
     def __init__(self, table_BC: np.ndarray, optimizer: RowOptimizer, is_fresh: bool = False) -> None:

@@ -57,7 +57,7 @@ class QueueLearner:
         self._birth = 0
         self._received = Stats(0, 0.0, 0)
         self._replayed: set[int] = set()
-        """pieces of lines that have been trained before: their loss is not that of a first meeting"""
+        """pieces of lines that have been trained before: their loss is not that of new lines"""
         self._is_settled = True
         self._num_rows = max((len(table) for table in getattr(own, "tables", {}).values()), default=0)
         """V; 0: batches bring what their rows stand for, and nothing is kept by row"""
@@ -193,7 +193,7 @@ class QueueLearner:
                 self.own.start(rows)
                 self.tables.begin(rows, self._birth, clock if self.in_rounds else ANY_TIME)
         if not self.in_rounds:
-            self._stripes(batches[0], self.work_queue.idlest(), np.zeros(0, np.int64))
+            self._stripes(batches[0], self.work_queue.least_loaded(), np.zeros(0, np.int64))
             return
         if self._num_rows:
             batches = without_lost_rows(batches, self._num_rows)

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from any2vec.cluster.transport import Transport
-from any2vec.plan.lookahead.foresight import Foresight
+from any2vec.plan.lookahead.oracle import NextUseOracle
 from any2vec.plan.order.roles import Roles
 from any2vec.plan.sharding.columns import Placement
 from any2vec.sync.options.names import Bounded, Bsp, MOfN, needed_of
 from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.tables.cache.cached_table import CachedTable
-from any2vec.tables.cache.lookahead_rows import BagpipeRows
+from any2vec.tables.cache.lookahead_rows import LookaheadRows
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import PooledTable
-from any2vec.tables.server.blocks.trained_block import HeldBlock, InStepBlock, StoredBlock, TrainedBlock
+from any2vec.tables.server.blocks.trained_block import HeldBlock, StoredBlock, SynchronousBlock, TrainedBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.clients.pulled_rows import ClockedRows, HeldRows, HeldRowsNotices
 from any2vec.tables.server.clients.remote_rows import RemoteRows
@@ -31,7 +31,7 @@ _WORKER_OF_NOTICES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowSetting:
+class RowBackendOptions:
     """Where rows stand, and who trains: the same on every host but for `table`."""
 
     optimizer: RowOptimizer
@@ -54,7 +54,7 @@ class RowSetting:
 
 
 @dataclass
-class RowWay:
+class RowBackend:
     """One host's end."""
 
     server: RowServer
@@ -68,7 +68,7 @@ class RowWay:
     metrics: Callable[[], dict[str, Any]] = field(default=dict)
 
 
-def make_way(setting: RowSetting, transport: Transport) -> RowWay:
+def make_row_backend(setting: RowBackendOptions, transport: Transport) -> RowBackend:
     """This host's end of the way that the options name. Every host makes one."""
     how, cache = setting.options.agreement, setting.options.row_cache
     if cache.kind == "het":
@@ -84,10 +84,10 @@ def make_way(setting: RowSetting, transport: Transport) -> RowWay:
     width = setting.optimizer.width
     clients = _clients(setting, server)
     accesses = [RemoteRows(client, setting.placement, width, is_pooled) for client in clients[: setting.workers]]
-    return RowWay(server, clients[0], accesses, is_placed=False)
+    return RowBackend(server, clients[0], accesses, is_placed=False)
 
 
-def _het(setting: RowSetting, transport: Transport) -> RowWay:
+def _het(setting: RowBackendOptions, transport: Transport) -> RowBackend:
     cache, trainer = setting.options.row_cache, transport.rank
     table = CachedTable(
         transport, _NAME, setting.placement, setting.table, setting.optimizer, bound=cache.number,
@@ -95,35 +95,37 @@ def _het(setting: RowSetting, transport: Transport) -> RowWay:
         capacity=max(1, round(setting.options.cache_rows * setting.placement.num_rows)),
         trainers=setting.roles.trainers, workers=setting.workers, first_owner=setting.roles.row_owners[0],
         fresh=setting.fresh, busiest=setting.busiest,
-        foresight=lambda: Foresight(partial(setting.batch_rows, trainer), setting.first_step, setting.num_steps),
+        oracle=lambda: NextUseOracle(partial(setting.batch_rows, trainer), setting.first_step, setting.num_steps),
     )  # fmt: skip
-    return RowWay(table.server, table.clients[0], table.accesses, is_placed=True, metrics=table.metrics)
+    return RowBackend(table.server, table.clients[0], table.accesses, is_placed=True, metrics=table.metrics)
 
 
-def _bagpipe(setting: RowSetting, transport: Transport) -> RowWay:
+def _bagpipe(setting: RowBackendOptions, transport: Transport) -> RowBackend:
     server = _server(setting, transport, StoredBlock(setting.table, setting.optimizer))
     client = RowClient(server, _bounds(setting))
     if not setting.workers:
-        return RowWay(server, client, [], is_placed=True)
-    rows = BagpipeRows(
+        return RowBackend(server, client, [], is_placed=True)
+    rows = LookaheadRows(
         client, _NAME, setting.optimizer, setting.batch_rows, setting.num_steps, trainers=setting.roles.trainers,
         look_ahead=setting.options.row_cache.number, first_step=setting.first_step,
     )  # fmt: skip
-    return RowWay(server, client, [rows], is_placed=True, metrics=rows.metrics)
+    return RowBackend(server, client, [rows], is_placed=True, metrics=rows.metrics)
 
 
-def _clocked(setting: RowSetting, transport: Transport, bound: int) -> RowWay:
+def _clocked(setting: RowBackendOptions, transport: Transport, bound: int) -> RowBackend:
     table, optimizer, trainers = setting.table, setting.optimizer, range(setting.roles.trainers)
     if isinstance(setting.options.agreement, Bsp):
-        blocks = {_NAME: InStepBlock(table, optimizer)}
+        blocks = {_NAME: SynchronousBlock(table, optimizer)}
         server = RowServer(transport, blocks, bound=0, in_step=True, trainers=trainers)
     else:
         server = RowServer(transport, {_NAME: TrainedBlock(table, optimizer)}, bound=bound, trainers=trainers)
     client = RowClient(server, _bounds(setting))
-    return RowWay(server, client, [ClockedRows(client)] * bool(setting.workers), is_placed=True, metrics=server.metrics)
+    return RowBackend(
+        server, client, [ClockedRows(client)] * bool(setting.workers), is_placed=True, metrics=server.metrics
+    )
 
 
-def _held(setting: RowSetting, transport: Transport, how: MOfN) -> RowWay:
+def _held(setting: RowBackendOptions, transport: Transport, how: MOfN) -> RowBackend:
     trainers, decider = setting.roles.trainers, setting.roles.dense_owners[0]
     block = HeldBlock(setting.table, setting.optimizer, trainers / needed_of(how, trainers))
     server = RowServer(transport, {_NAME: block}, bound=0, trainers=[decider])
@@ -133,17 +135,17 @@ def _held(setting: RowSetting, transport: Transport, how: MOfN) -> RowWay:
     if transport.rank == decider:
         reported = HeldRowsNotices(RowClient(server, _bounds(setting), worker=_WORKER_OF_NOTICES))
     accesses = [HeldRows(client)] * bool(setting.workers)
-    return RowWay(server, client, accesses, is_placed=True, reported=reported)
+    return RowBackend(server, client, accesses, is_placed=True, reported=reported)
 
 
-def _server(setting: RowSetting, transport: Transport, block: TrainedBlock) -> RowServer:
+def _server(setting: RowBackendOptions, transport: Transport, block: TrainedBlock) -> RowServer:
     return RowServer(transport, {_NAME: block}, trainers=range(setting.roles.trainers))
 
 
-def _clients(setting: RowSetting, server: RowServer) -> list[RowClient]:
+def _clients(setting: RowBackendOptions, server: RowServer) -> list[RowClient]:
     """A client for each worker; one at least, which leaves for all."""
     return [RowClient(server, _bounds(setting), worker=worker) for worker in range(max(1, setting.workers))]
 
 
-def _bounds(setting: RowSetting) -> list[int]:
+def _bounds(setting: RowBackendOptions) -> list[int]:
     return setting.placement.on_ranks(setting.roles.ranks, setting.roles.row_owners[0])

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from any2vec.errors import DataError
-from any2vec.sources import apart
-from any2vec.sources.apart import ApartSource
+from any2vec.sources import subprocess_source
 from any2vec.sources.base.cutter import LineBatch
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.opening import open_source
+from any2vec.sources.subprocess_source import SubprocessSource
 
 LINES = 3000
 
@@ -34,7 +34,7 @@ def lines_of(batches: list[LineBatch]) -> list[str]:
 def test_a_process_gives_what_the_source_gives_and_goes_on_from_a_position(file: Path) -> None:
     options = SourceOptions(rate=20_000.0)  # so that there are several batches
     here = [batch for batch in open_source(str(file), 3, options).batches(None) if batch is not None]
-    source = ApartSource(str(file), 3, options)
+    source = SubprocessSource(str(file), 3, options)
     there = [batch for batch in source.batches(None) if batch is not None]
     assert len(there) == len(here) > 1
     for one, other in zip(here, there, strict=True):
@@ -44,7 +44,7 @@ def test_a_process_gives_what_the_source_gives_and_goes_on_from_a_position(file:
             assert left.dtype == right.dtype and np.array_equal(left, right)
     metrics = source.metrics()
     assert metrics["lines"] == LINES and metrics["state"] == "ended" and metrics["reconnects"] == 0
-    again = [batch for batch in ApartSource(str(file), 3, options).batches(here[0].position) if batch is not None]
+    again = [batch for batch in SubprocessSource(str(file), 3, options).batches(here[0].position) if batch is not None]
     assert lines_of(again) == lines_of(here)[len(here[0]) :]
     assert source.name == open_source(str(file), 3, options).name
 
@@ -52,11 +52,11 @@ def test_a_process_gives_what_the_source_gives_and_goes_on_from_a_position(file:
 def test_a_reader_that_is_killed_or_hangs_is_started_again_and_no_line_comes_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "_SILENCE", 3.0)  # long enough for a reader that lives, on a busy machine
+    monkeypatch.setattr(subprocess_source, "_SILENCE", 3.0)  # long enough for a reader that lives, on a busy machine
     file = tmp_path / "long.txt"
     file.write_text("".join(f"line number {number:,} of a long file\n" for number in range(60_000)))
     # 15 batches, and the pipe holds less than one of them: whenever a signal comes, the reader is not through.
-    source = ApartSource(str(file), 0, SourceOptions(rate=20_000.0, patience=0.1))
+    source = SubprocessSource(str(file), 0, SourceOptions(rate=20_000.0, patience=0.1))
     found: list[LineBatch] = []
     planned = [signal.SIGKILL, signal.SIGSTOP]
     for batch in source.batches(None):
@@ -70,7 +70,7 @@ def test_a_reader_that_is_killed_or_hangs_is_started_again_and_no_line_comes_twi
 
 
 def test_a_reader_that_is_lost_too_often_is_given_up_aloud(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = ApartSource(str(file), 0, SourceOptions(retries=1))
+    source = SubprocessSource(str(file), 0, SourceOptions(retries=1))
     monkeypatch.setitem(source._order, "number", "none")  # the reader fails, whenever it is started
     assert [batch for batch in source.batches(None) if batch is not None] == []
     assert source.metrics()["state"] == "given up" and "it is given up" in source.metrics()["trouble"]
@@ -79,7 +79,7 @@ def test_a_reader_that_is_lost_too_often_is_given_up_aloud(file: Path, monkeypat
 def test_who_is_not_asked_reads_no_further_than_its_pipe_holds(tmp_path: Path) -> None:
     path = tmp_path / "long.txt"
     path.write_bytes(b"some words that fill a line of the file\n" * 400_000)  # 16 MB
-    source = ApartSource(str(path), 0, SourceOptions())
+    source = SubprocessSource(str(path), 0, SourceOptions())
     batches = source.batches(None)
     first = next(batch for batch in batches if batch is not None)
     time.sleep(0.3)
@@ -94,4 +94,4 @@ def test_who_is_not_asked_reads_no_further_than_its_pipe_holds(tmp_path: Path) -
 
 def test_what_is_not_there_is_reported_before_a_process_starts(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no file"):
-        ApartSource(str(tmp_path / "nothing"), 0, SourceOptions())
+        SubprocessSource(str(tmp_path / "nothing"), 0, SourceOptions())

@@ -1,4 +1,4 @@
-"""`python -m any2vec.tasks.words.cutting INDPTR INDICES MADE PARTS`: METIS in its own process; see `metis_apart`."""
+"""`python -m any2vec.tasks.words.metis_process INDPTR INDICES MADE PARTS`: METIS in a process of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from any2vec.types import Csr
 _KEPT = 20  # lines of standard error
 
 
-def metis_apart(csr: Csr, parts: int) -> np.ndarray:
+def metis_in_process(csr: Csr, parts: int) -> np.ndarray:
     """`plan.sharding.graph.metis_partition`, int32 (N,), in another process of this one's group.
 
     METIS holds Python's lock for as long as it works, which is minutes for millions of edges. In a host's own process
@@ -42,7 +42,7 @@ def metis_apart(csr: Csr, parts: int) -> np.ndarray:
         given = [str(file.fileno()) for file in (indptr, indices, made)]
         process = stack.enter_context(
             subprocess.Popen(
-                [sys.executable, "-m", "any2vec.tasks.words.cutting", *given, str(parts)],
+                [sys.executable, "-m", "any2vec.tasks.words.metis_process", *given, str(parts)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,

@@ -35,7 +35,7 @@ _STARTING = 120.0
 _ADDED = ("lines", "bytes", "reconnects", "bad")
 
 
-class ApartSource:
+class SubprocessSource:
     """A `Source` read by a process.
 
     A reader that is killed, crashes or hangs is started again, `options.retries` times in a row at most, and counts as
@@ -199,7 +199,7 @@ class _Reader:
         return f"ended with exit code {code}" + (f" ({self._said})" if self._said else "")
 
 
-def open_apart(addresses: Sequence[str | Iterable[Any]], options: SourceOptions, seed: int = 1) -> list[Source]:
+def open_subprocesses(addresses: Sequence[str | Iterable[Any]], options: SourceOptions, seed: int = 1) -> list[Source]:
     """As `open_sources`, each read by a process.
 
     Raises:
@@ -210,5 +210,5 @@ def open_apart(addresses: Sequence[str | Iterable[Any]], options: SourceOptions,
         if not isinstance(address, str) or address == "-":
             what = "Standard input" if address == "-" else "An iterable"
             raise InputError(f"{what} is read by this process; leave out --readers processes.")
-        found.append(ApartSource(address, number, options, seed))
+        found.append(SubprocessSource(address, number, options, seed))
     return found

@@ -15,7 +15,7 @@ NEVER = np.iinfo(np.int64).max
 """step of a next use that is not known: it is later than any that is"""
 
 
-class Foresight:
+class NextUseOracle:
     """Batches are taken in the order of their steps, or nearly: several workers may overtake one another.
 
     Args:
