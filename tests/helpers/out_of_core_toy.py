@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from any2vec.data.triples.buckets import TripleBuckets
+from any2vec.data.partitions.buckets import TripleBuckets
 from any2vec.plan.order.buffer import AHEAD
 from any2vec.plan.order.buffer_walk import BufferWalk
 from any2vec.tables.disk.partition_store import PartitionStore

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import any2vec
+from any2vec.data.partitions.buckets import TripleBuckets, chunk_buffer
+from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.data.triples import buckets as triple_buckets
-from any2vec.data.triples.buckets import TripleBuckets, chunk_buffer
-from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.errors import DataError, Interrupted
 from any2vec.kernels.common.alias import build_alias
 from any2vec.kernels.common.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
@@ -106,7 +106,7 @@ def test_training_is_that_of_the_twin(dim: int, num_shared: int, scale: float) -
 def test_triples_are_grouped_by_bucket() -> None:
     rng = np.random.default_rng(1)
     for columns, partitions in ((2, 1), (3, 4), (2, 9)):
-        parts = EntityParts(50, partitions)
+        parts = RowPartitions(50, partitions)
         row_MC = rng.integers(0, 50, (300, columns)).astype(np.int32)
         bucket_M = np.empty(300, np.int32)
         bucketing.find_buckets(row_MC, 50, partitions, bucket_M)
@@ -146,7 +146,7 @@ def test_every_item_gets_its_share_of_negatives(order: str, partitions: int, cap
 
 
 def made(folder: Path, partitions: int, sweeps: int = 2, **more: Any) -> SweptPairs:
-    parts = EntityParts(WORDS, partitions, SEED)
+    parts = RowPartitions(WORDS, partitions, SEED)
     return SweptPairs(folder, StoredTokens(stream(), 7), KEEP_V, WINDOW, parts, "stream", sweeps, **more)
 
 
@@ -239,7 +239,7 @@ def test_a_sweep_is_made_again_only_where_it_is_not_there(tmp_path: Path) -> Non
 def test_rows_must_be_rows(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="Rows are numbered from 0 to 59, got 60"):
         TripleBuckets.create(
-            tmp_path / "b", EntityParts(WORDS, 2), 0, lambda: [np.array([[3, 60]], np.int32)], are_rows=True
+            tmp_path / "b", RowPartitions(WORDS, 2), 0, lambda: [np.array([[3, 60]], np.int32)], are_rows=True
         )
 
 

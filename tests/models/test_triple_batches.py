@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.models.triples.config import ComplEx, DotProduct, TripleModel
 from any2vec.plan.order.bucket_orders import ORDERS
 from any2vec.plan.order.buffer import block_rows
@@ -23,7 +23,7 @@ from any2vec.train.out_of_core.run import Place as BatchPlace
 from naive.models import triples as naive
 
 ENTITIES, RELATIONS, TRIPLES = 60, 3, 900
-PARTS = EntityParts(ENTITIES, 6)
+PARTS = RowPartitions(ENTITIES, 6)
 BLOCK = block_rows(10, 4 * 5)
 PART_OF = PARTS.part_of(np.arange(ENTITIES)).tolist()
 

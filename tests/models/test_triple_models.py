@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from any2vec.errors import InputError
-from any2vec.kernels.clicks.row_start import start_rows
 from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
+from any2vec.kernels.rows.row_start import start_rows
 from any2vec.kernels.triples.losses import exp_below, hide_answers, softmax_loss
 from any2vec.kernels.triples.queries import draw_slots
 from any2vec.models.triples.config import ComplEx, DistMult, DotProduct, RotatE, TransE, TripleModel

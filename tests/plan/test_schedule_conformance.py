@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from any2vec.data.partitions.buckets import TripleBuckets, blocks_of
+from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.data.triples import buckets as triple_buckets
-from any2vec.data.triples.buckets import TripleBuckets, blocks_of
-from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.errors import InputError
 from any2vec.plan.order.buffer_walk import BufferWalk
 from any2vec.plan.order.epochs import EpochSchedule
@@ -177,7 +177,7 @@ class TestWindows(ScheduleTests):
     @pytest.fixture(autouse=True)
     def toy(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(triple_buckets, "CHUNK", 1024)
-        self.folder, self.parts = tmp_path, EntityParts(300, 8, seed=7)
+        self.folder, self.parts = tmp_path, RowPartitions(300, 8, seed=7)
 
     def schedule(self, hosts: int, rank: int) -> TripleWindows:
         """Each host of several has the triples that it trains."""

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from any2vec.data.partitions.buckets import TripleBuckets, blocks_of, chunk_buffer
+from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.data.triples import buckets as triple_buckets
-from any2vec.data.triples.buckets import TripleBuckets, blocks_of, chunk_buffer
-from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.errors import DataError, FormatError, InputError, StorageError
 from any2vec.testing.toy_table import graph
 from marks import needs_linux, uint64_wraps
@@ -34,7 +34,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def create(folder: Path, partitions: int = 3, triple_M3: np.ndarray | None = None, **more: Any) -> TripleBuckets:
     triple_M3 = graph(ENTITIES, TRIPLES) if triple_M3 is None else triple_M3
-    return TripleBuckets.create(folder, EntityParts(ENTITIES, partitions, 7), 4, blocks_of(*triple_M3.T), **more)
+    return TripleBuckets.create(folder, RowPartitions(ENTITIES, partitions, 7), 4, blocks_of(*triple_M3.T), **more)
 
 
 def content(buckets: TripleBuckets, i: int, j: int) -> list[tuple[int, ...]]:
@@ -53,7 +53,7 @@ def content(buckets: TripleBuckets, i: int, j: int) -> list[tuple[int, ...]]:
 def test_every_triple_stands_once_in_its_bucket(partitions: int, tmp_path: Path) -> None:
     triple_M3 = graph(ENTITIES, TRIPLES)
     buckets = create(tmp_path / "b", partitions)
-    parts = EntityParts(ENTITIES, partitions, 7)
+    parts = RowPartitions(ENTITIES, partitions, 7)
     part_ME = [parts.part_of(parts.rows(triple_M3[:, column])) for column in (0, 2)]
     for i, j in product(range(partitions), repeat=2):
         expected_M3 = triple_M3[(part_ME[0] == i) & (part_ME[1] == j)]  # in the order in which they were given
@@ -70,7 +70,7 @@ def test_pieces_do_not_matter(tmp_path: Path) -> None:
     create(tmp_path / "one")
     cuts = [0, 1, 1, 900, 2999, TRIPLES]
     pieces = [triple_M3[first:stop] for first, stop in pairwise(cuts)]
-    TripleBuckets.create(tmp_path / "other", EntityParts(ENTITIES, 3, 7), 4, lambda: iter(pieces))
+    TripleBuckets.create(tmp_path / "other", RowPartitions(ENTITIES, 3, 7), 4, lambda: iter(pieces))
     for name in ("triples.bin", "counts.npy", "digests.npy", "meta.json"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
 
@@ -78,20 +78,20 @@ def test_pieces_do_not_matter(tmp_path: Path) -> None:
 def test_edges_have_one_relation(tmp_path: Path) -> None:
     triple_M3 = graph(ENTITIES, 50)
     blocks = blocks_of(triple_M3[:, 0].astype(np.int32), None, triple_M3[:, 2].astype(np.int32))
-    buckets = TripleBuckets.create(tmp_path / "b", EntityParts(ENTITIES, 2), 1, blocks)
+    buckets = TripleBuckets.create(tmp_path / "b", RowPartitions(ENTITIES, 2), 1, blocks)
     found = Counter(triple for i, j in product(range(2), repeat=2) for triple in content(buckets, i, j))
     assert found == Counter((head, 0, tail) for head, _, tail in triple_M3.tolist())
 
 
 def test_parts_are_random_samples_of_equal_size() -> None:
-    parts = EntityParts(1003, 4, seed=2)
+    parts = RowPartitions(1003, 4, seed=2)
     row_M = parts.rows(np.arange(1003))
     assert sorted(row_M.tolist()) == list(range(1003)) and np.array_equal(parts.entities(row_M), np.arange(1003))
     sizes = np.bincount(parts.part_of(row_M))
     assert parts.bounds.tolist() == [0, 250, 501, 752, 1003] and sizes.tolist() == np.diff(parts.bounds).tolist()
     assert 80 < (parts.part_of(row_M[:500]) < 2).sum() / 500 * 200 < 120  # the first half is spread over all
-    assert EntityParts(**parts.as_dict()) == parts
-    assert not np.array_equal(EntityParts(1003, 4, seed=3).rows(np.arange(1003)), row_M)
+    assert RowPartitions(**parts.as_dict()) == parts
+    assert not np.array_equal(RowPartitions(1003, 4, seed=3).rows(np.arange(1003)), row_M)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_rows_out_of_range_are_reported(change: tuple[int, int], said: str, tmp_
 def test_blocks_that_are_none_are_reported(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no triples"):
         create(tmp_path / "b", triple_M3=graph(ENTITIES, 0))
-    parts = EntityParts(ENTITIES, 2)
+    parts = RowPartitions(ENTITIES, 2)
     with pytest.raises(InputError, match=r"three columns, got float64 \(5, 3\)"):
         TripleBuckets.create(tmp_path / "b", parts, 4, lambda: [np.zeros((5, 3))])
     once = iter([graph(ENTITIES, 100)])

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import any2vec
 from any2vec import machine
 from any2vec.cli.app import app
-from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.data.triples.triples import TripleReport
 from any2vec.errors import FormatError, InputError, Interrupted, StorageError
 from any2vec.evaluate.triples import evaluate_triple_file
@@ -145,7 +145,7 @@ def test_the_rate_falls_in_a_line_over_the_run(
 
 def test_rows_start_by_entity() -> None:
     whole = fresh_tables(SMALL, 400, 3, 7)["entities"]
-    parts = EntityParts(400, 8, 7)
+    parts = RowPartitions(400, 8, 7)
     own = np.empty((50, whole.shape[1]), np.float32)
     start_entities(SMALL, parts.entities(np.arange(50, 100)), own, 7)
     assert np.array_equal(own, whole[parts.entities(np.arange(50, 100))])
@@ -154,7 +154,7 @@ def test_rows_start_by_entity() -> None:
 @pytest.mark.parametrize("size", [1, 7, 400])
 def test_vectors_come_in_the_order_of_entities(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("any2vec.train.out_of_core.stored_vectors.BLOCK_BYTES", 1)
-    parts = EntityParts(400, 8, 7)
+    parts = RowPartitions(400, 8, 7)
 
     def fill(number: int, row_RC: np.ndarray) -> None:
         row_RC[:] = parts.entities(np.arange(*parts.bounds[number : number + 2]))[:, None]

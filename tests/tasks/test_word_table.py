@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import any2vec
 from any2vec import machine
 from any2vec.cli.app import app
-from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.errors import InputError, Interrupted, StorageError
 from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions
@@ -130,7 +130,7 @@ def test_what_fits_into_the_budget_is_trained_as_without_one(text: Path) -> None
 
 def test_rows_start_as_in_memory() -> None:
     whole = fresh_tables(WORDS, MODEL, 7)
-    item_M = EntityParts(WORDS, 6, 7).entities(np.arange(20, 40))
+    item_M = RowPartitions(WORDS, 6, 7).entities(np.arange(20, 40))
     row_MC = np.ones((20, 32), np.float32)
     word_table.start_words(MODEL, item_M, row_MC, 7)
     np.testing.assert_allclose(row_MC[:, :16], whole["input"][item_M], rtol=1e-6)

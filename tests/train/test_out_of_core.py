@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from any2vec.data.partitions.buckets import TripleBuckets, blocks_of
+from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.data.triples import buckets as triple_buckets
-from any2vec.data.triples.buckets import TripleBuckets, blocks_of
-from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.errors import FormatError, InputError, Interrupted, StorageError
 from any2vec.plan.order.bucket_orders import ORDERS, beta_swaps, make_order
 from any2vec.plan.order.buffer import block_rows
@@ -73,7 +73,7 @@ def test_sums_are_those_of_all_triples(order: str, partitions: int, capacity: in
     make(tmp_path, triple_M3, ENTITIES, partitions)
     report = train(tmp_path, order, capacity)
     expected_VC = np.zeros((ENTITIES, COLUMNS))
-    row_V = EntityParts(ENTITIES, partitions, seed=7).rows(np.arange(ENTITIES))
+    row_V = RowPartitions(ENTITIES, partitions, seed=7).rows(np.arange(ENTITIES))
     np.add.at(expected_VC[:, 0], row_V[triple_M3[:, 0]], 2 * (1 + triple_M3[:, 1]))
     np.add.at(expected_VC[:, 1], row_V[triple_M3[:, 2]], 2)
     expected_VC[:, 2] = np.arange(ENTITIES)
@@ -178,7 +178,7 @@ def test_a_run_goes_on_with_its_own_settings(change: dict[str, Any], toy: Path) 
 
 def test_table_triples_and_order_belong_together(toy: Path) -> None:
     store = PartitionStore.open(toy / "table")
-    buckets = TripleBuckets.create(toy / "b", EntityParts(ENTITIES, 5), 4, blocks_of(*graph(ENTITIES, 50).T))
+    buckets = TripleBuckets.create(toy / "b", RowPartitions(ENTITIES, 5), 4, blocks_of(*graph(ENTITIES, 50).T))
     walk = BufferWalk(order="beta", partitions=6, capacity=3, epochs=1)
     with pytest.raises(InputError, match=r"has 6 partitions of 300 rows, the triples .* are for 5 of 300"):
         OutOfCoreRun(store, buckets, walk, count)

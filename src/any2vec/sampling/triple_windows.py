@@ -1,7 +1,7 @@
 """Triples of a state of the buffer in random order, from disk, in a memory that does not grow with the graph.
 
-A state trains some buckets. Their chunks (data/triples/buckets.py) are permuted; as many as a window holds are read and
-shuffled together, so that a batch has triples of many buckets, as it has without partitions. Which triples make a
+A state trains some buckets. Their chunks (data/partitions/buckets.py) are permuted; as many as a window holds are read
+and shuffled together, so that a batch has triples of many buckets, as it has without partitions. Which triples make a
 window, and their order in it, depend on (seed, epoch, state, window) alone.
 
 Letters: M triples.
@@ -21,7 +21,7 @@ import numpy as np
 
 from any2vec.background import Background
 from any2vec.checks import check_whole
-from any2vec.data.triples.buckets import Buckets, Chunk, TripleBuckets, chunk_buffer
+from any2vec.data.partitions.buckets import Buckets, Chunk, TripleBuckets, chunk_buffer
 from any2vec.errors import InputError, StorageError
 from any2vec.kernels.common.permutation import permute, shuffle_rows
 from any2vec.kernels.common.rng import PURPOSE_WINDOW, draw, stream_key

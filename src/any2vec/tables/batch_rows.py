@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from any2vec.kernels.clicks.bags import pool_bags, sum_gradients
 from any2vec.kernels.common.grouping import bags_of, cut_groups, sort_positions
+from any2vec.kernels.rows.bags import pool_bags, sum_gradients
 
 
 class BatchRows(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 
 from any2vec.errors import InputError
 from any2vec.kernels.cache.cached_rows import add_changes
-from any2vec.kernels.clicks.bags import pool_bags
+from any2vec.kernels.rows.bags import pool_bags
 from any2vec.kernels.rows.rows import gather_rows
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.row_optimizer import RowOptimizer

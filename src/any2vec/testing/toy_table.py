@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from any2vec.data.io.direct import aligned_rows
-from any2vec.data.triples.buckets import TripleBuckets, blocks_of
-from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.data.partitions.buckets import TripleBuckets, blocks_of
+from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.tables.disk.partition_store import PartitionStore
 
 COLUMNS = 3
@@ -27,7 +27,7 @@ def graph(entities: int, triples: int, relations: int = 4, seed: int = 1) -> np.
 
 def make(folder: Path, triple_M3: np.ndarray, entities: int, partitions: int) -> None:
     """The table, zeros but for each row's own number in its last column, and the buckets."""
-    parts = EntityParts(entities, partitions, seed=7)
+    parts = RowPartitions(entities, partitions, seed=7)
     bounds = parts.bounds.tolist()
 
     def fill(number: int, row_RC: np.ndarray) -> None:

@@ -1,1 +1,1 @@
-"""Triples of a knowledge graph: read, split, bucketed."""
+"""Triples of a knowledge graph: files and tables become arrays of rows."""

@@ -1,1 +1,1 @@
-"""Kernels over rows of a table: start values, optimizer steps, merging, rounding."""
+"""Kernels over rows of a table: start values, sums over bags, optimizer steps, buckets, merging, rounding."""

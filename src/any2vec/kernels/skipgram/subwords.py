@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from any2vec.kernels.clicks.row_start import start_rows
 from any2vec.kernels.common.jit import fast_jit, jit
 from any2vec.kernels.common.prefetch import prefetch_row
 from any2vec.kernels.common.rng import mix64
 from any2vec.kernels.common.scalar import bounded
+from any2vec.kernels.rows.row_start import start_rows
 
 MOST_GRAMS = 1024
 """n-grams of one word at most: of a longer word the first ones count"""

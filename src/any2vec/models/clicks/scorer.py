@@ -14,7 +14,7 @@ from any2vec.data.clicks.rows import ClickBatch
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
-from any2vec.kernels.clicks.bags import pool_bags
+from any2vec.kernels.rows.bags import pool_bags
 from any2vec.models.clicks.config import CLICK_MODELS, ClickModel
 from any2vec.models.registry import known_models, model_of
 

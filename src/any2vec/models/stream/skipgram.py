@@ -13,8 +13,8 @@ import numpy as np
 
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.embeddings import Embeddings
-from any2vec.kernels.clicks.row_start import start_rows
 from any2vec.kernels.common.rng import PURPOSE_INIT, PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
+from any2vec.kernels.rows.row_start import start_rows
 from any2vec.kernels.skipgram.skipgram import MAX_CENTERS, train_skipgram_block
 from any2vec.kernels.skipgram.subwords import Subwords
 from any2vec.kernels.skipgram.trace import trace_block

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.triples.buckets import blocks_of
+from any2vec.data.partitions.buckets import blocks_of
 from any2vec.embeddings import Embeddings, Neighbors
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors

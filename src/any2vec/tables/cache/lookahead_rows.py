@@ -22,7 +22,7 @@ import numpy as np
 from any2vec.checks import check_whole
 from any2vec.cluster.message import Part
 from any2vec.errors import HostError, InputError
-from any2vec.kernels.clicks.bags import pool_bags
+from any2vec.kernels.rows.bags import pool_bags
 from any2vec.kernels.rows.rank_sums import sum_in_turn
 from any2vec.kernels.rows.rows import gather_rows, scatter_rows
 from any2vec.plan.lookahead.exact import CLEAN_SHARE, StepPlan, plan_steps

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from any2vec.data.io.storage import FileCheck, format_of_folder
-from any2vec.data.triples.buckets import BUCKETS_FORMAT, check_buckets
+from any2vec.data.partitions.buckets import BUCKETS_FORMAT, check_buckets
 from any2vec.errors import FormatError
 from any2vec.tables.disk.partition_store import STORE_FORMAT, check_store
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import LONG_WORK, Transport
-from any2vec.kernels.clicks.row_start import start_rows
 from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
+from any2vec.kernels.rows.row_start import start_rows
 from any2vec.models.clicks.config import ClickModel
 from any2vec.models.clicks.learner import ClickSource
 from any2vec.plan.cost.columns import measure_columns

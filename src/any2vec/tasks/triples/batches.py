@@ -19,7 +19,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.queries import Queries, QueryBatch
 from any2vec.models.triples.score import NO_DENSE, Dense
@@ -86,7 +86,7 @@ class WindowLearner:
     """
 
     def __init__(
-        self, model: TripleModel, relation_RC: np.ndarray, parts: EntityParts, walk: BufferWalk | SharedWalk,
+        self, model: TripleModel, relation_RC: np.ndarray, parts: RowPartitions, walk: BufferWalk | SharedWalk,
         num_relations: int, seed: int, dense: Dense = NO_DENSE,
     ) -> None:  # fmt: skip
         self.dense = dense

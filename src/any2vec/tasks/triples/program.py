@@ -9,8 +9,8 @@ import numpy as np
 
 from any2vec.cluster.transport import Transport
 from any2vec.embeddings import Embeddings
-from any2vec.kernels.clicks.row_start import start_rows
 from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
+from any2vec.kernels.rows.row_start import start_rows
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.learner import TripleLearner
 from any2vec.models.triples.queries import Queries, ways_of

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from any2vec.data.triples.buckets import blocks_of
-from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.data.partitions.buckets import blocks_of
+from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.data.triples.triples import Triples
 from any2vec.formats.native import write_native
 from any2vec.formats.table import Table, check_writable
@@ -32,7 +32,7 @@ class StoredTriples:
     model: TripleModel
     triples: Triples
     store: PartitionStore | AllPartitions
-    entities: EntityParts
+    entities: RowPartitions
     relation_RP: np.ndarray
     dense: Dense
     num_bytes: int

@@ -11,8 +11,8 @@ import numpy as np
 
 from any2vec.checks import MAX_SEED
 from any2vec.cluster.transport import Transport
-from any2vec.data.triples.buckets import Blocks, TripleBuckets, blocks_of
-from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.data.partitions.buckets import Blocks, TripleBuckets, blocks_of
+from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.embeddings import Embeddings
 from any2vec.models.triples.score_worker import dense_shapes, dense_values, fresh_dense
 from any2vec.models.triples.scorer import TripleScorer
@@ -138,7 +138,7 @@ def host_seed(seed: int, rank: int) -> int:
     return (seed + 1_000_003 * rank) % (MAX_SEED + 1)
 
 
-def count_buckets(blocks: Blocks, parts: EntityParts) -> np.ndarray:
+def count_buckets(blocks: Blocks, parts: RowPartitions) -> np.ndarray:
     """Triples of each bucket, int64 (P, P), of all hosts."""
     count_PP = np.zeros((parts.partitions, parts.partitions), np.int64)
     for triple_M3 in blocks():
@@ -147,7 +147,7 @@ def count_buckets(blocks: Blocks, parts: EntityParts) -> np.ndarray:
     return count_PP
 
 
-def own_blocks(blocks: Blocks, parts: EntityParts, rounds: Rounds, rank: int) -> Blocks:
+def own_blocks(blocks: Blocks, parts: RowPartitions, rounds: Rounds, rank: int) -> Blocks:
     """Of pieces of triples, integers (M, 3), those that a host trains."""
     size = parts.partitions
     is_own_PP = np.array([[rounds.host_of((i, j)) == rank for j in range(size)] for i in range(size)])

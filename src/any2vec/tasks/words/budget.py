@@ -7,7 +7,7 @@ where neighbors come mixed, and the more often the table comes and goes.
 
 from __future__ import annotations
 
-from any2vec.data.triples.buckets import BLOCK
+from any2vec.data.partitions.buckets import BLOCK
 from any2vec.models.words.config import SequenceModel
 from any2vec.plan.cost.size import Size, TableSize
 from any2vec.plan.order.bucket_orders import beta_swaps

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from any2vec.data.triples.buckets import Buckets
-from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.data.partitions.buckets import Buckets
+from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.kernels.common.alias import build_alias, fill_alias
 from any2vec.kernels.common.rng import PURPOSE_NEGATIVE, stream_key
 from any2vec.kernels.skipgram.pairs import Noise, train_pairs
@@ -56,7 +56,7 @@ class PairLearner:
         self,
         model: SequenceModel,
         count_V: np.ndarray,
-        parts: EntityParts,
+        parts: RowPartitions,
         walk: BufferWalk | SharedWalk,
         sweeps: int,
         seed: int,
@@ -135,7 +135,7 @@ class PairLearner:
         )  # fmt: skip
 
 
-def _noise_tables(count_V: np.ndarray, parts: EntityParts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _noise_tables(count_V: np.ndarray, parts: RowPartitions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(threshold uint32 (V,), alias int32 (V,): each partition's, by row; noise of each partition, float64 (P,))."""
     threshold_V, alias_V = np.empty(parts.num_entities, np.uint32), np.empty(parts.num_entities, np.int32)
     mass_P = np.empty(parts.partitions)

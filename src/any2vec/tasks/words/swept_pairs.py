@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from any2vec.data.io.storage import remove_of_run, storage_errors
-from any2vec.data.triples.buckets import BLOCK, TripleBuckets
-from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.data.partitions.buckets import BLOCK, TripleBuckets
+from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.errors import FormatError
 from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
 from any2vec.kernels.skipgram.pairs import list_pairs
@@ -37,7 +37,7 @@ class SweptPairs:
     """
 
     def __init__(
-        self, folder: Path, source: TokenSource, keep_V: np.ndarray, window: int, parts: EntityParts, digest: str,
+        self, folder: Path, source: TokenSource, keep_V: np.ndarray, window: int, parts: RowPartitions, digest: str,
         sweeps: int = 1, tick: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:  # fmt: skip
         self.folder, self.parts, self.digest = folder, parts, digest

@@ -15,12 +15,12 @@ from typing import Any, cast
 import numpy as np
 
 from any2vec.cluster.transport import Transport
-from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.embeddings import Embeddings
 from any2vec.formats.native import write_native
 from any2vec.formats.table import Table, check_writable
-from any2vec.kernels.clicks.row_start import start_rows
 from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
+from any2vec.kernels.rows.row_start import start_rows
 from any2vec.kernels.skipgram.pairs import list_pairs
 from any2vec.models.words.config import SequenceModel
 from any2vec.plan.order.buffer import BufferPlan
@@ -135,7 +135,7 @@ class StoredWords:
     model: SequenceModel
     prepared: Prepared
     store: PartitionStore | AllPartitions
-    items: EntityParts
+    items: RowPartitions
     num_bytes: int
     """of memory that the vectors may have meanwhile"""
 

@@ -1,8 +1,8 @@
 """A run of one host whose table is larger than memory: the program around `OutOfCoreRun`, whatever the rows are of.
 
 In the run folder, until the result is whole: `table`, the partitions of the rows (tables/disk/partition_store.py) with
-the arrays that stand beside them, and `triples`, what is trained, by bucket (data/triples/buckets.py). `any2vec check`
-looks at both.
+the arrays that stand beside them, and `triples`, what is trained, by bucket (data/partitions/buckets.py). `any2vec
+check` looks at both.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from any2vec.cluster.transport import Transport
-from any2vec.data.triples.buckets import Buckets
-from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.data.partitions.buckets import Buckets
+from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.errors import InputError, Interrupted
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.plan.order.buffer_walk import BufferWalk
@@ -76,7 +76,7 @@ class TableProgram(Program):
         super().__init__(request, transport)
         self.plan, self.metadata = plan, metadata
         self.out = request.spec.run.out
-        self.parts = EntityParts(num_rows, plan.partitions, request.spec.run.seed)
+        self.parts = RowPartitions(num_rows, plan.partitions, request.spec.run.seed)
         self.walk: BufferWalk | SharedWalk = BufferWalk(
             order=request.spec.storage.order_of(request.spec.model), partitions=plan.partitions, capacity=plan.capacity,
             epochs=request.spec.run.epochs * self.sweeps, seed=request.spec.run.seed,

@@ -16,7 +16,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from any2vec.checks import MAX_SEED, Number, Whole, check_fields
-from any2vec.data.triples.buckets import Buckets
+from any2vec.data.partitions.buckets import Buckets
 from any2vec.errors import InputError, Interrupted
 from any2vec.plan.order.buffer_walk import START, BufferWalk, Position
 from any2vec.plan.order.shared_walk import SharedWalk

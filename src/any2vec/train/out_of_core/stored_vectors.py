@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.data.io.direct import aligned_rows
-from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.errors import InputError
 from any2vec.formats.table import BLOCK_BYTES
 from any2vec.tables.disk.partition_exchange import AllPartitions
@@ -33,7 +33,7 @@ class StoredVectors:
     """
 
     def __init__(
-        self, store: PartitionStore | AllPartitions, parts: EntityParts, width: int, num_bytes: int, column: int = 0
+        self, store: PartitionStore | AllPartitions, parts: RowPartitions, width: int, num_bytes: int, column: int = 0
     ) -> None:
         self._store, self._parts, self._columns = store, parts, slice(column, column + width)
         self.shape = parts.num_entities, width

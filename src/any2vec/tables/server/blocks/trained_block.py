@@ -17,7 +17,7 @@ import numpy as np
 from any2vec.cluster.codec import unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.errors import InputError
-from any2vec.kernels.clicks.bags import pool_bags
+from any2vec.kernels.rows.bags import pool_bags
 from any2vec.kernels.rows.rows import gather_rows, scatter_rows
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.row_optimizer import RowOptimizer

@@ -1,4 +1,4 @@
-"""Where rows of click models start: values that belong to the row's number, whoever holds it."""
+"""Start values of rows: a function of the row's number in the whole table, whichever host holds it."""
 
 from __future__ import annotations
 

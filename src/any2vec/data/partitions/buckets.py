@@ -8,8 +8,8 @@ On disk, a folder:
 
 Pairs are triples without a relation: there are 0 of them, and records have two columns, head row and tail row.
 
-Rows are those of the partitioned table (data/triples/entity_parts.py). A bucket is read in chunks of `CHUNK` triples,
-past the page cache, and every chunk is checked against its digest.
+Rows are those of the partitioned table (data/partitions/row_partitions.py). A bucket is read in chunks
+of `CHUNK` triples, past the page cache, and every chunk is checked against its digest.
 
 Legend: M triples of a piece, p partitions. Arrays of pairs have two columns where a 3 stands.
 """
@@ -27,9 +27,9 @@ import xxhash
 
 from any2vec.data.io.direct import PAGE, aligned_array, forget, read_pages
 from any2vec.data.io.storage import FileCheck, atomic_folder, read_meta, storage_errors, write_json
-from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.errors import DataError, FormatError, InputError, StorageError
-from any2vec.kernels.triples.bucketing import find_buckets, group_buckets
+from any2vec.kernels.rows.bucketing import find_buckets, group_buckets
 
 BUCKETS_FORMAT = "any2vec-triple-buckets"
 _VERSION = 1
@@ -64,7 +64,7 @@ class Buckets(Protocol):
     def folder(self) -> Path: ...
 
     @property
-    def parts(self) -> EntityParts: ...
+    def parts(self) -> RowPartitions: ...
 
     @property
     def bytes_read(self) -> int: ...
@@ -85,7 +85,7 @@ class TripleBuckets:
     """Triples by bucket. Use `create` or `open`; threads may read at once. Counts: `bytes_read`."""
 
     def __init__(
-        self, folder: Path, parts: EntityParts, num_relations: int, count_PP: np.ndarray, digests: np.ndarray,
+        self, folder: Path, parts: RowPartitions, num_relations: int, count_PP: np.ndarray, digests: np.ndarray,
         note: dict[str, Any],
     ) -> None:  # fmt: skip
         self.folder = folder
@@ -104,7 +104,7 @@ class TripleBuckets:
 
     @staticmethod
     def create(
-        folder: Path | str, parts: EntityParts, num_relations: int, blocks: Blocks, overwrite: bool = False,
+        folder: Path | str, parts: RowPartitions, num_relations: int, blocks: Blocks, overwrite: bool = False,
         note: dict[str, Any] | None = None, are_rows: bool = False,
     ) -> TripleBuckets:  # fmt: skip
         """Sort triples into buckets, in two passes over them; nothing is seen before it is whole.
@@ -148,7 +148,7 @@ class TripleBuckets:
         meta = read_meta(folder, BUCKETS_FORMAT, _VERSION, "a folder of triples in buckets")
         try:
             count_PP, digests = (np.load(folder / f"{name}.npy") for name in ("counts", "digests"))
-            parts, num_relations = EntityParts(**meta["parts"]), int(meta["num_relations"])
+            parts, num_relations = RowPartitions(**meta["parts"]), int(meta["num_relations"])
             note = dict(meta.get("note", {}))
             is_sound = meta["digest"] == _digest_of(count_PP, digests) and meta["chunk"] == CHUNK
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
@@ -265,7 +265,7 @@ def blocks_of(head_M: np.ndarray, relation_M: np.ndarray | None, tail_M: np.ndar
 class _Given:
     """What is to be sorted."""
 
-    parts: EntityParts
+    parts: RowPartitions
     num_relations: int
     blocks: Blocks
     are_rows: bool

@@ -26,7 +26,7 @@ _REMEMBERED = 1 << 20
 
 
 @dataclass(frozen=True)
-class EntityParts:
+class RowPartitions:
     """A table's rows in partitions of nearly equal size, and the entities' places among them.
 
     Raises:
@@ -77,7 +77,7 @@ class EntityParts:
         return ((np.asarray(row_M, np.int64) + 1) * self.partitions - 1) // self.num_entities
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-ready; `EntityParts(**...)` is the same again."""
+        """JSON-ready; `RowPartitions(**...)` is the same again."""
         return {"num_entities": self.num_entities, "partitions": self.partitions, "seed": self.seed}
 
     @cached_property
