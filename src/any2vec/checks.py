@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import fields
 from functools import cache
 from numbers import Integral, Real
@@ -31,6 +32,20 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raise InputError unless value is one of choices."""
     if value not in choices:
         raise InputError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
+
+
+def nearest_names(name: str, known: Iterable[str], count: int = 1) -> list[str]:
+    """At most `count` of the known names that are spelled nearly like `name`, the nearest first."""
+    import difflib
+
+    return difflib.get_close_matches(name, list(known), n=count)
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The end of a sentence: `did you mean 'x'?`, else `otherwise`, by default the list of the known names."""
+    listed = list(known)
+    near = nearest_names(name, listed)
+    return f"did you mean {near[0]!r}?" if near else otherwise or f"known are {', '.join(listed)}."
 
 
 class Whole(NamedTuple):

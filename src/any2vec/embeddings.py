@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from any2vec import formats, neighbors
+from any2vec.checks import nearest_names
 from any2vec.encoders.encoder import SubwordEncoder, metadata_of, read_encoder
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.table import Table, check_contents, check_sizes, check_writable
@@ -158,7 +158,7 @@ class Embeddings:
         known = self._row_of()
         variants = [one for one in dict.fromkeys([key.lower(), key.capitalize(), key.upper()]) if one in known]
         near = (self.keys[int(row)] for row in self.frequent_rows(_SPELLING_KEYS))
-        alike = difflib.get_close_matches(key, [one for one in near if abs(len(one) - len(key)) <= 2], n=3)
+        alike = nearest_names(key, (one for one in near if abs(len(one) - len(key)) <= 2), 3)
         return list(dict.fromkeys(variants + alike))[:3]
 
     # ---- neighbors

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from any2vec.errors import InputError
 
 _HUGE = 1e12
 """from here on a number is shown by its power of ten"""
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)\s*([kKMGT]?)")
-_UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)\s*(?:([kMGT])(i?))?(B(?:/s)?)?", re.IGNORECASE)
+_SUFFIXES = {"": ("",), "B": ("", "b"), "B/s": ("", "b", "b/s")}
+MOST_BYTES = 10**18
+"""that an option may ask for"""
 
 
 def parts(values: Mapping[str, Any], spelled: Callable[[Any], str]) -> str:
@@ -67,16 +69,24 @@ def _power(value: float) -> str:
     return f"{value:.3g}".replace("e+", "e")
 
 
-def quantity(flag: str, text: str, low: int, high: int) -> int:
-    """The whole number that a flag says, like 399000, 399k, 2.5G or 1e9.
+def quantity(flag: str, text: str, low: int, high: int, unit: Literal["", "B", "B/s"] = "") -> int:
+    """The whole number that a flag says, like 399000, 399k, 2.5G or 1e9; of bytes also like 2GB or 64MiB.
+
+    Args:
+        unit: that may stand behind the number: bytes, or bytes/s.
 
     Raises:
         InputError: it is not written like that, or not from low to high.
     """
     found = _QUANTITY.fullmatch(text.strip().replace(",", "").replace("_", ""))
-    value = round(float(found[1]) * _UNITS[found[2]]) if found and len(found[1]) < 20 and float(found[1]) < 1e18 else -1
+    value = -1
+    if found and len(found[1]) < 20 and float(found[1]) < 1e18:
+        digits, prefix, binary, suffix = (group or "" for group in found.groups())
+        if suffix.lower() in _SUFFIXES[unit] and (unit or not binary):
+            value = round(float(digits) * (1024 if binary else 1000) ** " KMGT".index(prefix.upper() or " "))
     if not low <= value <= high:
-        raise InputError(
-            f"{flag} must be a number from {low} to {high:.0e}, with k, M, G or T for thousands, got {text!r}."
-        )
+        kind = "bytes/s such as 200GB/s" if unit == "B/s" else "bytes such as 2GB, 800MB or 64MiB"
+        said = f"a number of {kind}," if unit else "a number"
+        how = "" if unit else ", with k, M, G or T for thousands"
+        raise InputError(f"{flag} must be {said} from {low} to {high:.0e}{how}, got {text!r}.")
     return value

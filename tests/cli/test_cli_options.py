@@ -12,12 +12,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from any2vec.checks import did_you_mean
 from any2vec.cli.app import app, load
 from any2vec.cli.options import field_docs, flags_of, read_config, with_flags
 from any2vec.cli.run.flags import model_flags
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
-from any2vec.train.registry import models_of, nearest_match, tasks
+from any2vec.train.registry import models_of, tasks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,5 +266,7 @@ def test_a_config_file_without_a_model(tmp_path: Path) -> None:
     assert result.exit_code == 2 and "fm has no --bottom: it is for dlrm; leave it out" in result.stderr
 
 
-def test_nearest_match() -> None:
-    assert nearest_match("num_negativs", ["num_negatives", "dim"]) == "did you mean 'num_negatives'?"
+def test_did_you_mean() -> None:
+    assert did_you_mean("num_negativs", ["num_negatives", "dim"]) == "did you mean 'num_negatives'?"
+    assert did_you_mean("zzz", ["num_negatives", "dim"]) == "known are num_negatives, dim."
+    assert did_you_mean("zzz", ["dim"], "see --help.") == "see --help."

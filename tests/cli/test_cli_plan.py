@@ -197,7 +197,20 @@ def test_quantities(text: str, value: int) -> None:
     assert quantity("--rows", text, 1, 10**12) == value
 
 
-@pytest.mark.parametrize("text", ["", "k", "-5", "1.5.2", "5B", "nan", "1e99", "9" * 40])
+@pytest.mark.parametrize(
+    ("text", "value"), [("200G", 2 * 10**11), ("200GB/s", 2 * 10**11), ("1.5 gb", 1_500_000_000), ("2KiB/s", 2048)]
+)
+def test_quantities_of_bytes(text: str, value: int) -> None:
+    assert quantity("--memory-bandwidth", text, 1, 10**12, "B/s") == value
+
+
+@pytest.mark.parametrize("text", ["2GB/s", "2Gbit", "2i", "2iB", "much", "0"])
+def test_no_sizes(text: str) -> None:
+    with pytest.raises(InputError, match="memory must be a number of bytes such as 2GB, 800MB or 64MiB, from 1 to"):
+        quantity("memory", text, 1, 10**12, "B")
+
+
+@pytest.mark.parametrize("text", ["", "k", "-5", "1.5.2", "5B", "5Ki", "nan", "1e99", "9" * 40])
 def test_no_quantities(text: str) -> None:
     with pytest.raises(InputError, match="--rows"):
         quantity("--rows", text, 1, 10**12)

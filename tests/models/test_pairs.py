@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import any2vec
+from any2vec.data.partitions import buckets as triple_buckets
 from any2vec.data.partitions.buckets import TripleBuckets, chunk_buffer
 from any2vec.data.partitions.row_partitions import RowPartitions
-from any2vec.data.triples import buckets as triple_buckets
 from any2vec.errors import DataError, Interrupted
 from any2vec.kernels.common.alias import build_alias
 from any2vec.kernels.common.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
+from any2vec.kernels.rows import bucketing
 from any2vec.kernels.skipgram import pairs
-from any2vec.kernels.triples import bucketing
 from any2vec.models.words.source import StoredTokens
 from any2vec.plan.order.bucket_orders import ORDERS, make_order
 from any2vec.plan.order.buffer import block_rows

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from any2vec.data.partitions import buckets as triple_buckets
 from any2vec.data.partitions.buckets import TripleBuckets, blocks_of
 from any2vec.data.partitions.row_partitions import RowPartitions
-from any2vec.data.triples import buckets as triple_buckets
 from any2vec.errors import InputError
 from any2vec.plan.order.buffer_walk import BufferWalk
 from any2vec.plan.order.epochs import EpochSchedule

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from any2vec.data.partitions import buckets as triple_buckets
 from any2vec.data.partitions.buckets import TripleBuckets, blocks_of, chunk_buffer
 from any2vec.data.partitions.row_partitions import RowPartitions
-from any2vec.data.triples import buckets as triple_buckets
 from any2vec.errors import DataError, FormatError, InputError, StorageError
 from any2vec.testing.toy_table import graph
 from marks import needs_linux, uint64_wraps

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from any2vec.data.partitions import buckets as triple_buckets
 from any2vec.data.partitions.buckets import TripleBuckets, blocks_of
 from any2vec.data.partitions.row_partitions import RowPartitions
-from any2vec.data.triples import buckets as triple_buckets
 from any2vec.errors import FormatError, InputError, Interrupted, StorageError
 from any2vec.plan.order.bucket_orders import ORDERS, beta_swaps, make_order
 from any2vec.plan.order.buffer import block_rows

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from any2vec.data.io import direct
+from any2vec.data.partitions import buckets as triple_buckets
 from any2vec.data.partitions.buckets import TripleBuckets
-from any2vec.data.triples import buckets as triple_buckets
 from any2vec.plan.order.buffer_walk import BufferWalk
 from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.testing.toy_table import graph, make, mingle, table

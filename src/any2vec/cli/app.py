@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import signal
@@ -15,6 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from any2vec._version import __version__
+from any2vec.checks import did_you_mean
 from any2vec.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, complain
 from any2vec.errors import Any2VecError
 
@@ -64,8 +64,7 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            close = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            ctx.fail(f"There is no command {args[0]!r}{f'; did you mean {close[0]!r}?' if close else '.'}")
+            ctx.fail(f"There is no command {args[0]!r}; {did_you_mean(args[0], COMMANDS)}")
         name, light, rest = super().resolve_command(ctx, args)
         return name, load(str(name)) if light is not None else light, rest
 

@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import typer
 from rich.markup import escape
 
+from any2vec.checks import did_you_mean
 from any2vec.errors import DataError, InputError
-from any2vec.train.registry import nearest_match
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,5 +235,5 @@ def read_config(
         elif (reason := why_not(name)) is not None:
             raise InputError(f"{where}: {reason}")
         else:
-            raise InputError(f"{where}: there is no option {key!r}; {nearest_match(name, [*flags, *own])}")
+            raise InputError(f"{where}: there is no option {key!r}; {did_you_mean(name, sorted([*flags, *own]))}")
     return values

@@ -80,7 +80,7 @@ class HostMachines(Machines):
     efficiency: float = 0.92
     """of a thread beside others, 0 to 1"""
     memory_bandwidth: str | None = None
-    """bytes/s of a host, like 200G; by default no limit"""
+    """bytes/s of a host, like 200GB/s; by default no limit"""
     agree_threads: int | None = None
     """threads of a host that synchronize; by default all"""
 
@@ -88,4 +88,4 @@ class HostMachines(Machines):
     def bandwidth(self) -> float:
         """Bytes/s; 0: no limit."""
         text = self.memory_bandwidth
-        return 0.0 if text is None else float(quantity("--memory-bandwidth", text, 1, MOST_PER_S))
+        return 0.0 if text is None else float(quantity("--memory-bandwidth", text, 1, MOST_PER_S, "B/s"))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from any2vec.checks import check_choice
 from any2vec.errors import InputError
 from any2vec.plan.order.bucket_orders import ORDERS
-
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kMGT])(i?))?B?", re.IGNORECASE)
+from any2vec.units import MOST_BYTES, quantity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,15 +33,14 @@ class StorageOptions:
             return
         if isinstance(self.memory, int) and not isinstance(self.memory, bool):
             object.__setattr__(self, "memory", str(self.memory))
-        if self.memory_bytes < 1:
-            raise InputError(f"memory must be 1 byte or more, got {self.memory!r}.")
+        quantity("memory", str(self.memory), 1, MOST_BYTES, "B")
         if self.order is not None:
             check_choice("order", self.order, ORDERS)
 
     @property
     def memory_bytes(self) -> int:
         """The budget; 0: there is none."""
-        return 0 if self.memory is None else parse_size(self.memory)
+        return 0 if self.memory is None else quantity("memory", str(self.memory), 1, MOST_BYTES, "B")
 
     def order_of(self, model: Any) -> str:
         """What a model's run has."""
@@ -56,17 +53,3 @@ class StorageOptions:
     def settings(self, model: Any) -> dict[str, str]:
         """What must be the same for a model's run to go on, if there is a budget at all."""
         return {} if self.memory is None else {"memory": self.memory, "order": self.order_of(model)}
-
-
-def parse_size(text: str) -> int:
-    """Bytes of 2GB, 1.5 GB, 800MB, 64MiB or 1000000.
-
-    Raises:
-        InputError: it is none of these.
-    """
-    found = _SIZE.fullmatch(text.strip()) if isinstance(text, str) else None
-    if found is None:
-        raise InputError(f"memory must be a number of bytes such as 2GB, 800MB or 64MiB, got {text!r}.")
-    number, prefix, is_binary = found.groups()
-    power = " KMGT".index(prefix.upper()) if prefix else 0
-    return int(float(number) * (1024 if is_binary else 1000) ** power)

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from any2vec.checks import did_you_mean
 from any2vec.errors import InputError
 from any2vec.registry import Registry
 from any2vec.train.run_folder import ABOUT
@@ -69,7 +70,7 @@ def model_named(name: str, command: str = "train") -> Any:
     """
     known = models_of(command)
     if name not in known:
-        raise InputError(f"There is no model {name!r} here; {nearest_match(name, list(known))}")
+        raise InputError(f"There is no model {name!r} here; {did_you_mean(name, sorted(known))}")
     return known[name].model_class(name)
 
 
@@ -80,11 +81,3 @@ def task_of_run(folder: Path) -> Task | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return models_of("train").get(name)
-
-
-def nearest_match(name: str, known: list[str]) -> str:
-    """`did you mean X?` for the nearest known name, or the list of them."""
-    import difflib
-
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(known))}."

@@ -17,9 +17,10 @@ import typer
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
+from any2vec.checks import did_you_mean
 from any2vec.cli.run.flags import of_others
 from any2vec.errors import InputError
-from any2vec.train.registry import models_of, nearest_match, tasks
+from any2vec.train.registry import models_of, tasks
 from any2vec.train.task import CLASSES, Task, absent
 
 _HELP_NAMES = {"help_option_names": ["--help", "-h"]}
@@ -181,7 +182,7 @@ def _no_model(given: str, known: list[str], command: str) -> str:
         for task in tasks().values():
             if given in task.models:
                 return f"any2vec {command} is not for {given}: {task.why_not(given, command)}"
-    return f"There is no model {given!r} here; {nearest_match(given, known)}"
+    return f"There is no model {given!r} here; {did_you_mean(given, sorted(known))}"
 
 
 def _value_of(args: list[str], option: str) -> str | None:

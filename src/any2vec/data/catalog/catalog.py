@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import hashlib
 import http.client
 import os
@@ -21,6 +20,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from any2vec._version import __version__
+from any2vec.checks import did_you_mean
 from any2vec.data.io.storage import storage_errors
 from any2vec.errors import DataError, InputError
 
@@ -171,8 +171,7 @@ def find(name: str) -> DataSet:
     """The set of that name. InputError with the nearest names for one that is not there."""
     if name in CATALOG:
         return CATALOG[name]
-    near = difflib.get_close_matches(name, CATALOG, n=3, cutoff=0.4)
-    hint = f"did you mean {', '.join(near)}?" if near else "`any2vec data` lists the names."
+    hint = did_you_mean(name, CATALOG, "`any2vec data` lists the names.")
     raise InputError(f"{name!r} is not in the catalog; {hint}")
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from any2vec.data.clicks.schema import ClickSchema, nearest
+from any2vec.checks import did_you_mean
+from any2vec.data.clicks.schema import ClickSchema
 from any2vec.data.io.files import (
     content_hash,
     display,
@@ -124,7 +125,7 @@ def _wanted(source: Any, found: list[str], schema: ClickSchema, needs_label: boo
     for column in wanted:
         if column not in found:
             raise DataError(
-                f"{display(source)} has no column {column!r}; {nearest(column, found)} "
+                f"{display(source)} has no column {column!r}; {did_you_mean(column, found)} "
                 f"{_other_delimiter(found) or 'Name the columns in the schema as the file does.'}"
             )
         if found.count(column) > 1:

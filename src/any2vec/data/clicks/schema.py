@@ -13,14 +13,13 @@ Light to import: no NumPy, no Arrow. A schema file is TOML whose keys are the fi
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from any2vec.checks import check_choice, check_number, check_whole
+from any2vec.checks import check_choice, check_number, check_whole, did_you_mean
 from any2vec.data.options import check_delimiter
 from any2vec.errors import DataError, InputError
 
@@ -142,7 +141,7 @@ class ClickSchema:
     def known(cls, name: str) -> ClickSchema:
         """The schema of a public format: `criteo` (Kaggle display advertising) or `avazu`."""
         if name not in KNOWN:
-            raise InputError(f"There is no schema {name!r}; {nearest(name, KNOWN)}")
+            raise InputError(f"There is no schema {name!r}; {did_you_mean(name, KNOWN)}")
         return cls.from_dict(KNOWN[name])
 
     @classmethod
@@ -170,7 +169,7 @@ class ClickSchema:
         legal = [item.name for item in fields(cls)]
         for key in content:
             if key not in legal:
-                raise InputError(f"there is no schema key {key!r}; {nearest(str(key), legal)}")
+                raise InputError(f"there is no schema key {key!r}; {did_you_mean(str(key), legal)}")
         return cls(**content)
 
     def to_dict(self) -> dict[str, Any]:
@@ -181,13 +180,6 @@ class ClickSchema:
         for options in own.values():
             options.update({key: list(value) for key, value in options.items() if isinstance(value, tuple)})
         return plain | {"column": own}
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """`did you mean X?` for the nearest known name, or the list of them."""
-    listed = list(known)
-    close = difflib.get_close_matches(name, listed, n=1, cutoff=0.6)
-    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(listed)}."
 
 
 # ---- checks ---------------------------------------------------------------------------------------------------------
@@ -211,7 +203,7 @@ def _options(column: Any) -> dict[str, dict[str, Any]]:
     for name, own in column.items():
         for key in own:
             if key not in legal:
-                raise InputError(f"column.{name}: there is no option {key!r}; {nearest(str(key), legal)}")
+                raise InputError(f"column.{name}: there is no option {key!r}; {did_you_mean(str(key), legal)}")
     return {
         name: {key: tuple(value) if isinstance(value, list) else value for key, value in own.items()}
         for name, own in column.items()
@@ -241,7 +233,7 @@ def _check_columns(schema: ClickSchema) -> None:
     for name, own in schema.column.items():
         if name not in (*categories, *schema.dense):
             raise InputError(
-                f"column.{name} has options, but is no column; {nearest(name, (*categories, *schema.dense))}"
+                f"column.{name} has options, but is no column; {did_you_mean(name, (*categories, *schema.dense))}"
             )
         for key in own:
             fits = {"transform": schema.dense, "separator": schema.multi_valued, "pooling": schema.multi_valued}
@@ -254,7 +246,7 @@ def _check_columns(schema: ClickSchema) -> None:
     if schema.column_names:
         for name in (*schema.needed, schema.label):
             if name not in schema.column_names:
-                raise InputError(f"column_names lacks {name!r}; {nearest(name, schema.column_names)}")
+                raise InputError(f"column_names lacks {name!r}; {did_you_mean(name, schema.column_names)}")
     elif schema.header is False:
         raise InputError("a file without a header (header = false) needs column_names.")
 

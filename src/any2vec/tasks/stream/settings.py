@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from any2vec.options.storage import parse_size
 from any2vec.train.spec import RunSpec
+from any2vec.units import MOST_BYTES, quantity
 
 MEMORY = "1GB"
 """for vectors and vocabulary, where nobody says how much"""
@@ -14,7 +14,7 @@ MEMORY = "1GB"
 
 def memory_bytes(spec: RunSpec) -> int:
     """Bytes for vectors and vocabulary; they are the same after a day as after a year."""
-    return parse_size(spec.storage.memory or MEMORY)
+    return quantity("memory", spec.storage.memory or MEMORY, 1, MOST_BYTES, "B")
 
 
 def stream_settings(spec: RunSpec) -> dict[str, Any]:
