@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from any2vec import Embeddings
 from any2vec.cli.app import app
-from any2vec.data.io.storage import lock_folder
+from any2vec.data.io.folder_lock import FolderLock
 from any2vec.errors import InputError
 from any2vec.report.live import POINTS, LiveRun
 from any2vec.report.live_server import LiveServer
@@ -86,7 +86,8 @@ def test_a_log_of_any_length_makes_few_points_the_last_among_them(run: Path) -> 
 def test_the_state_follows_the_lock_and_the_age_of_the_record(run: Path) -> None:
     live = LiveRun(run)
     assert live.view().state == "ended"
-    lock = lock_folder(run, "The run folder")
+    lock = FolderLock(run, "The run folder")
+    lock.acquire()
     try:
         assert live.view().state == "running"
         past = time.time() - 60
@@ -96,7 +97,7 @@ def test_the_state_follows_the_lock_and_the_age_of_the_record(run: Path) -> None
         (run / "progress.jsonl").unlink()
         assert live.view().state == "waiting"
     finally:
-        os.close(lock)
+        lock.release()
 
 
 def test_folders_without_a_run_are_refused(tmp_path: Path) -> None:
@@ -171,12 +172,13 @@ def test_a_browser_reads_a_number_that_changes(run: Path) -> None:
 
 
 def test_the_dashboard_follows_until_the_run_ends(run: Path) -> None:
-    lock = lock_folder(run, "The run folder")
+    lock = FolderLock(run, "The run folder")
+    lock.acquire()
 
     def go_on() -> None:
         with suppress(OSError), (run / "progress.jsonl").open("a") as file:
             file.write(record(777))
-        os.close(lock)
+        lock.release()
 
     timer = threading.Timer(0.3, go_on)
     timer.start()

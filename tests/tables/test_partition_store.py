@@ -13,7 +13,7 @@ import pytest
 
 from any2vec.data.io import direct
 from any2vec.data.io.direct import aligned_rows
-from any2vec.data.io.storage import lock_folder
+from any2vec.data.io.folder_lock import FolderLock
 from any2vec.errors import FormatError, StorageError
 from any2vec.tables.disk import partition_store
 from any2vec.tables.disk.partition_store import PartitionStore
@@ -287,7 +287,7 @@ def test_the_index_is_read_when_nobody_else_can_commit(tmp_path: Path, monkeypat
 
     def while_locked(folder: Path) -> dict[str, Any]:
         with pytest.raises(StorageError, match="in use"):
-            lock_folder(folder, "The store")
+            FolderLock(folder, "The store").acquire()
         return read(folder)
 
     monkeypatch.setattr(partition_store, "read_index", while_locked)
@@ -300,4 +300,5 @@ def test_a_store_that_cannot_be_opened_is_not_kept_from_others(tmp_path: Path) -
         damaged.write_bytes(b"")
         with pytest.raises(FormatError):
             PartitionStore.open(tmp_path / "store")
-        os.close(lock_folder(tmp_path / "store", "The store"))
+        with FolderLock(tmp_path / "store", "The store"):
+            pass

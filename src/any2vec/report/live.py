@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from any2vec.data.io.storage import is_locked
+from any2vec.data.io.folder_lock import is_locked
 from any2vec.errors import InputError
 
 LOGS = ("progress.jsonl", "progress.new.jsonl")

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 from any2vec._version import __version__
+from any2vec.data.io.folder_lock import FolderLock
 from any2vec.data.io.storage import (
     RESULT_FORMAT,
     atomic_file,
     fsync_path,
-    lock_folder,
     remove_of_run,
     storage_errors,
     temporary_beside,
@@ -74,22 +73,13 @@ def new_folder(out: Path) -> Iterator[bool]:
         yield is_new
 
 
-@contextmanager
-def own_folder(out: Path) -> Iterator[None]:
+def own_folder(out: Path) -> AbstractContextManager[object]:
     """Keep other processes out of a run folder, if it is there.
 
     Raises:
         StorageError: another one has it; which.
     """
-    if not out.is_dir():
-        yield
-        return
-    with storage_errors(out):
-        lock = lock_folder(out, "The run folder", _GRACE)
-    try:
-        yield
-    finally:
-        os.close(lock)
+    return FolderLock(out, "The run folder", _GRACE) if out.is_dir() else nullcontext()
 
 
 def _filled(out: Path, is_new: bool, resume: bool, settings: dict[str, Any]) -> Iterator[Path]:

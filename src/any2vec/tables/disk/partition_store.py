@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -27,7 +26,8 @@ import numpy as np
 import xxhash
 
 from any2vec.data.io.direct import aligned_rows, padded, read_pages, synced, write_pages
-from any2vec.data.io.storage import FileCheck, atomic_file, atomic_folder, fsync_path, lock_folder, storage_errors
+from any2vec.data.io.folder_lock import FolderLock
+from any2vec.data.io.storage import FileCheck, atomic_file, atomic_folder, fsync_path, storage_errors
 from any2vec.errors import FormatError, StorageError
 
 STORE_FORMAT = "any2vec-partitions"
@@ -62,7 +62,7 @@ class PartitionStore:
     Use `create` or `open`. Counts: `loads` and `stores` of partitions, `bytes_read` and `bytes_written`.
     """
 
-    def __init__(self, folder: Path, index: dict[str, Any], lock: int) -> None:
+    def __init__(self, folder: Path, index: dict[str, Any], lock: FolderLock) -> None:
         self.folder = folder
         self.columns: int = index["columns"]
         self.bounds: list[int] = index["bounds"]
@@ -145,12 +145,12 @@ class PartitionStore:
         folder = Path(folder)
         if not folder.is_dir():
             raise FormatError(f"{folder} is no store of partitions: there is no such folder.")
-        with storage_errors(folder):
-            lock = lock_folder(folder, "The store")
+        lock = FolderLock(folder, "The store")
         try:
+            lock.acquire()
             return PartitionStore(folder, read_index(folder), lock)  # by now nobody else commits
         except BaseException:
-            os.close(lock)
+            lock.release()
             raise
 
     @property
@@ -283,7 +283,7 @@ class PartitionStore:
 
     def close(self) -> None:
         """Others may open it now; what was not committed is lost."""
-        os.close(self._lock)
+        self._lock.release()
 
     def _short(self, number: int) -> str:
         """What is wrong with a partition's file, as far as its size says; "" if nothing."""
