@@ -137,7 +137,7 @@ def time_on_two(bench: Bench) -> list[Reading]:
 
 
 def layers_run(hosts: int, *flags: object) -> dict[str, Any]:
-    """What peers/any2vec_layers.py tells, of so many processes of this machine."""
+    """What peers/hosts/any2vec_layers.py tells, of so many processes of this machine."""
     command = [sys.executable, str(script_of("any2vec_layers.py")), *map(str, flags)]
     own = {"WORLD_SIZE": str(hosts), "LOCAL_WORLD_SIZE": str(hosts)}
     own |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(PORT)}
@@ -152,7 +152,7 @@ def layers_run(hosts: int, *flags: object) -> dict[str, Any]:
         for process in processes:
             process.kill()
     if any(process.returncode for process in processes):
-        raise RowError("a host of peers/any2vec_layers.py failed")
+        raise RowError("a host of peers/hosts/any2vec_layers.py failed")
     found: dict[str, Any] = json.loads(reported[0].splitlines()[-1])
     return found
 
