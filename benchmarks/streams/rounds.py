@@ -121,7 +121,7 @@ def host(shape: Shape, transport: Transport) -> dict[str, Any] | None:
     if driver is not None:
         run(*assigned_parts(QueueWorker(transport, 0), own, driver, False))
     elif transport.rank == 0:
-        seconds = _stripes(shape, transport, QueueLearner(own, WorkQueue(transport, roles.training, 1), tables, True))
+        seconds = _assign(shape, transport, QueueLearner(own, WorkQueue(transport, roles.training, 1), tables, True))
     if tables is not None:
         tables.close()
     own_metrics = {
@@ -134,7 +134,7 @@ def host(shape: Shape, transport: Transport) -> dict[str, Any] | None:
     return _result(shape, roles, seconds, reported) if transport.rank == 0 else None
 
 
-def _stripes(shape: Shape, transport: Transport, learner: QueueLearner) -> list[float]:
+def _assign(shape: Shape, transport: Transport, learner: QueueLearner) -> list[float]:
     """Seconds of each round: the first is not counted, for kernels are compiled and memory is touched in it."""
     trainers = len(learner.work_queue.peers)
     made = batches(shape, trainers * (shape.rounds + 1))

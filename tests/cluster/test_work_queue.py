@@ -25,7 +25,7 @@ def work_on(transport: Transport, seconds: float = 0.0) -> list[float]:
         if phase == ASSIGN:
             time.sleep(seconds)
             got.append(float(parts[0].array[0]))
-        queue_worker.announce(parts)
+        queue_worker.report(parts)
 
 
 @pytest.mark.parametrize("credits", [1, 3])
@@ -37,7 +37,7 @@ def test_every_piece_is_worked_on_once_and_no_peer_holds_more_than_its_credit(cr
             return work_on(transport)
         work_queue, reported, most = WorkQueue(transport, range(1, peers + 1), credits), [], 0
         for piece in range(pieces):
-            assert work_queue.stripes([control(piece)]) == piece
+            assert work_queue.assign([control(piece)]) == piece
             most = max(most, work_queue.under_way)
             reported += work_queue.done()
         reported += work_queue.quiesce([control(-7)])
@@ -61,7 +61,7 @@ def test_who_is_slow_gets_less() -> None:
         if transport.rank == 0:
             work_queue = WorkQueue(transport, (1, 2), patience=20.0)
             for piece in range(20):
-                work_queue.stripes([control(piece)])
+                work_queue.assign([control(piece)])
             assigned = dict(work_queue.assigned)
             transport.send(1, (), "go", "go")
             work_queue.quiesce()
@@ -72,7 +72,7 @@ def test_who_is_slow_gets_less() -> None:
         queue_worker = QueueWorker(transport, 0)
         queue_worker.take()
         transport.recv(0, "go", "go")
-        queue_worker.announce(())
+        queue_worker.report(())
         return work_on(transport)
 
     assigned, _, _ = run_logical(3, host, patience=20.0)
@@ -83,8 +83,8 @@ def test_a_peer_that_announces_nothing_is_given_up_in_time() -> None:
     def host(transport: Transport) -> None:
         if transport.rank == 0:
             work_queue = WorkQueue(transport, (1,), credits=1, patience=0.2)
-            work_queue.stripes([Part("ids", np.zeros(3, np.int32))])
-            work_queue.stripes([])
+            work_queue.assign([Part("ids", np.zeros(3, np.int32))])
+            work_queue.assign([])
         else:
             QueueWorker(transport, 0).take()
             transport.recv(0, timeout=20.0)
@@ -98,7 +98,7 @@ def test_a_peer_that_is_lost_ends_the_dealing() -> None:
         if transport.rank == 0:
             work_queue = WorkQueue(transport, (1, 2), credits=1)
             for piece in range(5):
-                work_queue.stripes([control(piece)])
+                work_queue.assign([control(piece)])
         elif transport.rank == 1:
             QueueWorker(transport, 0).take()
             raise HostError("Rank 1 failed: planted.")

@@ -71,7 +71,7 @@ def bsp(transport: Transport, trainers: int, kind: Any = "sgd") -> SummedGradien
 
 def served(
     transport: Transport, trainers: int, servers: Sequence[int], how: str, number: int | None = None, kind: Any = "sgd",
-    reported: Any = None, **options: Any,
+    on_held: Any = None, **options: Any,
 ) -> ServedGradients:  # fmt: skip
     """Only the first trainer's replica has the values to start from."""
     replica = Replica(start_values() if transport.rank == 0 else np.zeros(SIZE, np.float32), kind, RATE)
@@ -79,7 +79,7 @@ def served(
 
     def rule(held: Replica) -> GradientRule:
         if how == "m-of-n":
-            return FirstGradients(held, names, number or trainers, reported)
+            return FirstGradients(held, names, number or trainers, on_held)
         return AsyncGradients(held, names, number)
 
     return ServedGradients(transport, replica, names, servers, rule, how != "async", **options)

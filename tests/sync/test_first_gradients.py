@@ -109,7 +109,7 @@ class Noted:
     def __init__(self) -> None:
         self.steps: list[list[int]] = []
 
-    def announce(self, step: int, trainers: Sequence[int]) -> None:
+    def notify(self, step: int, trainers: Sequence[int]) -> None:
         assert step == len(self.steps)
         self.steps.append(list(trainers))
 
@@ -136,7 +136,7 @@ def conduct(trainers: int, needed: int, batches: int, script: Sequence[int]) -> 
         return agreement.metrics(), agreement.replica.value
 
     def conductor(transport: Transport) -> tuple[dict[str, Any], np.ndarray]:
-        agreement = served(transport, trainers, [trainers], "m-of-n", needed, reported=noted)
+        agreement = served(transport, trainers, [trainers], "m-of-n", needed, on_held=noted)
         agreement.start()
         for rank in script:
             oracle.move(rank)
@@ -368,9 +368,9 @@ def test_rows_of_n_of_n_are_the_bits_of_synchronous_ones(hosts: int, center: int
         agreement: DenseAgreement | None = None
         if is_held:
             block, server, bounds = held_servers(transport, 3, 3, center, optimizer)
-            client, reported = RowClient(server, bounds), HeldRowsNotices(RowClient(server, bounds, worker=9))
+            client, on_held = RowClient(server, bounds), HeldRowsNotices(RowClient(server, bounds, worker=9))
             access = HeldRows(client)
-            agreement = served(transport, 3, [center], "m-of-n", reported=reported)
+            agreement = served(transport, 3, [center], "m-of-n", on_held=on_held)
         else:
             low, high = row_bounds(3, transport.hosts)[rank : rank + 2]
             block = SynchronousBlock(whole_table(optimizer)[low:high].copy(), optimizer)
@@ -444,8 +444,8 @@ def test_rows_count_with_the_gradients_of_their_step(data: st.DataObject) -> Non
         if transport.rank == conductor:
             conduct_all(transport)
         else:
-            reported = HeldRowsNotices(RowClient(server, bounds, worker=9))
-            agreement = served(transport, trainers, [center], "m-of-n", needed, reported=reported)
+            on_held = HeldRowsNotices(RowClient(server, bounds, worker=9))
+            agreement = served(transport, trainers, [center], "m-of-n", needed, on_held=on_held)
             agreement.start()
             if transport.rank < trainers:
                 trainer(transport, HeldRows(client), agreement)

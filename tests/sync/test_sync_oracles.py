@@ -321,16 +321,16 @@ def test_what_is_not_reported_is_insignificant_and_nothing_is_dropped(sync: str,
 
     def note(number: int, rank: int, agreement: Any) -> None:
         shrink = {"none": 1.0, "rate": 1 - number / rounds, "sqrt": (number + 1) ** -0.5}[how.shrink]
-        for name, reported in agreement.reported.items():
+        for name, site in agreement.site_rows.items():
             low = agreement._sharding[name].bounds[agreement.members.index(rank)]
-            rows = agreement.tables[name][low : low + len(reported.base)]
+            rows = agreement.tables[name][low : low + len(site.base)]
             if how.filter == "element":
-                assert (np.abs(reported.unsent) <= how.threshold * shrink * np.abs(rows) + 1e-6).all()
+                assert (np.abs(site.unsent) <= how.threshold * shrink * np.abs(rows) + 1e-6).all()
             else:
-                sizes = np.linalg.norm(reported.unsent, axis=1), np.linalg.norm(rows, axis=1)
+                sizes = np.linalg.norm(site.unsent, axis=1), np.linalg.norm(rows, axis=1)
                 assert (sizes[0] <= how.threshold * shrink * sizes[1] + 1e-6).all()
-            checked.append(reported.unsent.any())
-            np.testing.assert_allclose(rows, reported.base + reported.unsent, rtol=1e-5, atol=1e-6)
+            checked.append(site.unsent.any())
+            np.testing.assert_allclose(rows, site.base + site.unsent, rtol=1e-5, atol=1e-6)
 
     def tall(rank: int) -> Tables:
         return {name: np.full((ROWS, DIM), 2, np.float32) + np.abs(table) for name, table in start_tables().items()}

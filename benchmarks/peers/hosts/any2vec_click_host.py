@@ -199,9 +199,9 @@ def measure(options: argparse.Namespace, transport: Transport) -> dict[str, Any]
     if not options.local_rows:
         rows = ServedRows(model, pool, SEED, None, int(is_trainer), transport, roles, agree, schedule)
     net = make_net(model, len(pool.dense_names), len(pool.columns))
-    reported = None if rows is None else rows.backend.reported
+    on_held = None if rows is None else rows.backend.on_held
     value_Q = start_values(net, SEED)
-    dense = make_dense(model, value_Q, transport, roles, agree, reported, lambda index: options.batch)
+    dense = make_dense(model, value_Q, transport, roles, agree, on_held, lambda index: options.batch)
     if rows is not None:
         rows.start()
     dense.start()

@@ -111,9 +111,9 @@ def _wrong_value(error: Any) -> str:
     if parameter is None or not callable(getattr(checker, "errors", None)):
         return ""
     first = checker.errors()[0]
-    reported = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ").rstrip(".")
-    _, is_choice, choices = reported.rpartition(" is not one of ")
-    expected = {"int_parsing": "a whole number", "float_parsing": "a number"}.get(first["type"], reported)
+    message = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ").rstrip(".")
+    _, is_choice, choices = message.rpartition(" is not one of ")
+    expected = {"int_parsing": "a whole number", "float_parsing": "a number"}.get(first["type"], message)
     if is_choice:
         expected = "one of " + choices.replace("'", "")
     name = next((name for name in parameter.opts if name.startswith("--")), parameter.name)

@@ -178,7 +178,7 @@ def line_of(record: StreamProgress) -> str:
     if record.loss is not None:
         parts.append(f"loss {fraction(record.loss)}")
     troubled = [
-        name for name, reported in record.sources.items() if reported["state"] in ("retrying", "given up", "failed")
+        name for name, source in record.sources.items() if source["state"] in ("retrying", "given up", "failed")
     ]
     if troubled:
         parts.append(f"{troubled[0]}: {record.sources[troubled[0]]['state']}")

@@ -226,6 +226,6 @@ def gather_json(transport: Transport, own: Any, phase: str, timeout: float | Non
 
 def first_other(transport: Transport, own: str, phase: str) -> int:
     """The first rank that says something else than rank 0, -1: all say the same; all hosts call it together."""
-    reported = [text_of(parts[0]) for parts in transport.gather([text_part(own)], phase).values()]
-    other = next((rank for rank, text in enumerate(reported) if text != reported[0]), -1)
+    texts = [text_of(parts[0]) for parts in transport.gather([text_part(own)], phase).values()]
+    other = next((rank for rank, text in enumerate(texts) if text != texts[0]), -1)
     return int(transport.share([control(other)], phase)[0].array[0])

@@ -27,7 +27,7 @@ class Done(NamedTuple):
 
     peer: int
     number: int
-    """of the piece, as `WorkQueue.stripes` gave it; -1: it rests"""
+    """of the piece, as `WorkQueue.assign` gave it; -1: it rests"""
     parts: tuple[Part, ...]
 
 
@@ -59,7 +59,7 @@ class WorkQueue:
         """Pieces that peers hold."""
         return sum(map(len, self._held.values()))
 
-    def stripes(self, parts: Sequence[Part], peer: int | None = None) -> int:
+    def assign(self, parts: Sequence[Part], peer: int | None = None) -> int:
         """Send a piece to a peer once it has credit; to the one that holds least, where none is named.
 
         Returns its number, counted from 0.
@@ -87,8 +87,8 @@ class WorkQueue:
     def done(self) -> list[Done]:
         """What was told since the last call; waits for nothing."""
         self._receive_all()
-        reported, self._done = self._done, []
-        return reported
+        done, self._done = self._done, []
+        return done
 
     def quiesce(self, parts: Sequence[Part] = ()) -> list[Done]:
         """Have every peer end its pieces and stand still; returns when all do, with what they told as `done`.
@@ -96,7 +96,7 @@ class WorkQueue:
         What a peer told of its rest has the number -1. parts: what they hear with it.
 
         Raises:
-            HostError: as `stripes`.
+            HostError: as `assign`.
         """
         for peer in self.peers:
             self._held[peer].append(-1)
@@ -150,7 +150,7 @@ class QueueWorker:
         self._number = int(message.parts[0].array[0])
         return message.phase, message.parts[1:]
 
-    def announce(self, parts: Sequence[Part] = ()) -> None:
+    def report(self, parts: Sequence[Part] = ()) -> None:
         """The piece has ended, or this host rests."""
         self.transport.send(self.work_queue, [_number(self._number), *parts], DONE, _CHANNEL)
 

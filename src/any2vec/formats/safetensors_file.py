@@ -88,16 +88,16 @@ def check_file(path: Path) -> None:
     """
     header, start = _read_header(path)
     metadata = header.get("__metadata__")
-    reported = metadata.get(_CHECKSUM) if isinstance(metadata, dict) else None
-    if reported is None:
+    expected = metadata.get(_CHECKSUM) if isinstance(metadata, dict) else None
+    if expected is None:
         return
     digest = xxh3_64()
     with path.open("rb") as file:
         file.seek(start)
         while piece := file.read(_PIECE):
             digest.update(piece)
-    if digest.hexdigest() != reported:
-        raise FormatError(f"{path.name}: its bytes are not those that were written (checksum {reported}).")
+    if digest.hexdigest() != expected:
+        raise FormatError(f"{path.name}: its bytes are not those that were written (checksum {expected}).")
 
 
 def _write_header(

@@ -159,12 +159,10 @@ class _Trip:
             part.digest,
         )  # fmt: skip
         digest = zlib.crc32(repr(metrics).encode())
-        reported = np.array([start, stop, digest], np.int64)
-        found = self.transport.exchange(
-            dict.fromkeys(self._others(), (Part("control", reported),)), PHASE, channel=PHASE
-        )
+        own = np.array([start, stop, digest], np.int64)
+        found = self.transport.exchange(dict.fromkeys(self._others(), (Part("control", own),)), PHASE, channel=PHASE)
         asked = np.empty((self.hosts, 3), np.int64)
-        asked[self.rank] = reported
+        asked[self.rank] = own
         for peer, parts in found.items():
             asked[peer] = parts[0].array
         if (asked[:, 2] != digest).any():
@@ -256,22 +254,22 @@ class _Trip:
         homes = self._homes(batch)
         for home, chosen in _grouped(np.arange(len(batch)), homes):
             size = int((np.diff(segment_W1)[chosen] + 2).sum())
-            reported = np.empty(size, np.int32)
-            reported = reported[
-                : segments.write_segments(batch, segment, segment_W1, chosen, self.length, reported)
+            segment_T = np.empty(size, np.int32)
+            segment_T = segment_T[
+                : segments.write_segments(batch, segment, segment_W1, chosen, self.length, segment_T)
             ].copy()
             if home == self.rank:
-                self._read(reported)
+                self._read(segment_T)
             else:
-                messages[home] = messages[home]._replace(segments=reported)
+                messages[home] = messages[home]._replace(segments=segment_T)
 
     def _homes(self, walkers: np.ndarray) -> np.ndarray:
         return np.searchsorted(self.tickets, walkers[:, kernels.TICKET], side="right") - 1
 
-    def _read(self, reported: np.ndarray) -> None:
-        over = segments.read_segments(reported, self.tickets[self.rank], self.length, self.filled, self.out)
+    def _read(self, segment_T: np.ndarray) -> None:
+        over = segments.read_segments(segment_T, self.tickets[self.rank], self.length, self.filled, self.out)
         if over < 0:
-            raise MessageError("A host reported walks that were not asked for, or of more nodes than they have.")
+            raise MessageError("A host sent walks that were not asked for, or of more nodes than they have.")
         self.over += over
 
     def _answer(self, messages: dict[int, Message]) -> None:

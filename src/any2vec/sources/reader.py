@@ -37,11 +37,11 @@ def main() -> None:
         print(error, file=sys.stderr)
         sys.exit(REFUSED)
     for batch in source.batches(order["position"]):
-        _write(out, reported(batch, source.metrics(), False))
-    _write(out, reported(None, source.metrics(), True))
+        _write(out, message_of(batch, source.metrics(), False))
+    _write(out, message_of(None, source.metrics(), True))
 
 
-def reported(batch: LineBatch | None, metrics: dict[str, Any], is_last: bool) -> Message:
+def message_of(batch: LineBatch | None, metrics: dict[str, Any], is_last: bool) -> Message:
     """The message of a batch, or of none.
 
     metrics: of the source; is_last: it has ended.
@@ -58,7 +58,7 @@ def reported(batch: LineBatch | None, metrics: dict[str, Any], is_last: bool) ->
 
 
 def received(message: Message) -> tuple[LineBatch | None, dict[str, Any], bool]:
-    """What `reported` has told: (batch, facts, is_last)."""
+    """The parts of a message of `message_of`: (batch, metrics, is_last)."""
     about = json.loads(text_of(message.parts[0]))
     batch = None
     if len(message.parts) == 5:

@@ -151,7 +151,7 @@ def make_replicated(
 
 def make_gradients(
     how: Bsp | Bounded | Async | MOfN, transport: Transport, replica: Replica, trainers: Sequence[int],
-    servers: Sequence[int], reported: OnHeld | None = None, examples: Callable[[int], int] | None = None,
+    servers: Sequence[int], on_held: OnHeld | None = None, examples: Callable[[int], int] | None = None,
 ) -> SummedGradients | ServedGradients:  # fmt: skip
     """This host's `DenseAgreement`: of a trainer, and of each server of dense parameters (bsp: trainers alone).
 
@@ -161,7 +161,7 @@ def make_gradients(
     Args:
         replica, examples: as for `ServedGradients`.
         servers: ranks that may hold the parameters; m-of-n uses the first alone, bsp none.
-        reported: m-of-n, on the first server's host: who holds the rows' gradients (`HeldRowsNotices`).
+        on_held: m-of-n, on the first server's host: who holds the rows' gradients (`HeldRowsNotices`).
     """
     if isinstance(how, Bsp):
         return SummedGradients(transport, replica, trainers)
@@ -169,7 +169,7 @@ def make_gradients(
         needed = needed_of(how, len(trainers))
         return ServedGradients(
             transport, replica, trainers, servers[:1],
-            lambda held: FirstGradients(held, trainers, needed, reported), True, examples,
+            lambda held: FirstGradients(held, trainers, needed, on_held), True, examples,
         )  # fmt: skip
     bound = how.bound if isinstance(how, Bounded) else None
     return ServedGradients(

@@ -118,10 +118,10 @@ def _with_way_on(error: HostError, allowed: int, is_kept: bool, kept_in: Path | 
     elif not allowed and not _OWN_FAULT.match(str(error)):
         missing = "--restarts" if is_kept else "--out and --restarts"
         ways.append(f"With {missing} the hosts are started again and go on from the last checkpoint.")
-    reported = HostError(" ".join([str(error), *ways]))
+    failure = HostError(" ".join([str(error), *ways]))
     for line in getattr(error, "__notes__", []):
-        reported.add_note(line)
-    return reported
+        failure.add_note(line)
+    return failure
 
 
 def _start(spec: RunSpec, ranks: int, folder: Path, on_line: Callable[[str], None]) -> None:

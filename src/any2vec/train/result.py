@@ -93,13 +93,13 @@ def remarks(metrics: dict[str, Any]) -> list[str]:
         "header": "first line taken as a header (--no-header reads it as an edge)",
     }
     found = ((words, metrics.get(name)) for name, words in odd.items())
-    reported = [
+    sentences = [
         f"{words}: {value if isinstance(value, str) else format(value, ',')}" for words, value in found if value
     ]
     if metrics.get("kind") == "clicks" and metrics["num_clicks"] in (0, metrics["num_examples"]):
         label = int(metrics["num_clicks"] > 0)
-        reported.append(
+        sentences.append(
             f"All {metrics['num_examples']:,} examples have the label {label}: nothing can be learned from them; give "
             "examples of both labels, and check the schema's label."
         )
-    return reported
+    return sentences

@@ -175,9 +175,9 @@ stream = model_group(
 
 
 def _print_end(summary: dict[str, Any], out: Path) -> None:
-    bad = sum(reported["bad"] for reported in summary["sources"].values())
-    twice = sum(reported["duplicates"] for reported in summary["sources"].values())
-    lines = sum(reported["lines"] for reported in summary["sources"].values())
+    bad = sum(source["bad"] for source in summary["sources"].values())
+    twice = sum(source["duplicates"] for source in summary["sources"].values())
+    lines = sum(source["lines"] for source in summary["sources"].values())
     pairs = [
         ("vectors", f"{summary['vocabulary']:,} words × {summary['dim']}, of {summary['types']:,} that are counted"),
         ("trained", f"{summary['words']:,} words of {lines:,} lines, {summary['delivery']}"),

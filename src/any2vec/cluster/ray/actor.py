@@ -91,7 +91,7 @@ class HostActor:
                 return data, None, []
             return data, self._process.returncode, list(self._errors)
 
-    def announce(self, number: int) -> None:
+    def send_signal(self, number: int) -> None:
         """Send a signal to the host and what it started."""
         if self._process and self._process.poll() is None:
             with suppress(ProcessLookupError):
@@ -102,7 +102,7 @@ class HostActor:
         if self._process is None:
             return
         for number in (signal.SIGTERM, signal.SIGKILL):
-            self.announce(number)
+            self.send_signal(number)
             with self._changed:
                 if self._changed.wait_for(lambda: self._ended, grace):
                     return

@@ -169,7 +169,7 @@ def _watch(parent: Parent, actors: list[Any], lines: Lines) -> None:
         if parent.stops > stops:
             stops = parent.stops
             for actor in actors:
-                actor.announce.remote(signal.SIGTERM if stops == 1 else signal.SIGKILL)
+                actor.send_signal.remote(signal.SIGTERM if stops == 1 else signal.SIGKILL)
         ready, _ = ray.wait(list(calls), timeout=_LOOK)
         for call in ready:
             rank = calls.pop(call)

@@ -96,11 +96,11 @@ def read_rows(
                     meter.read(block.packed())
                 num_rows += block.num_rows
                 yield block
-                meter.announce()
+                meter.report()
         if form in ("parquet", "arrow"):
             meter.done = done + Path(source).stat().st_size
         done = meter.done
-        meter.announce()
+        meter.report()
     if num_rows == 0:
         raise DataError(f"{', '.join(map(display, sources[:3]))} holds no rows; give a file with at least one.")
 

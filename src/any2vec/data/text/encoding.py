@@ -40,7 +40,7 @@ class Meter:
         if self.digest is not None:
             self.digest.update(chunk)
 
-    def announce(self) -> None:
+    def report(self) -> None:
         if self.progress is not None:
             self.progress(self.done, self.total)
 
@@ -77,7 +77,7 @@ class Encoding:
                 done += Path(name).stat().st_size
                 self.meter.done = max(self.meter.done, done)
             done = self.meter.done
-            self.meter.announce()
+            self.meter.report()
 
     def add_memory(self, source: Any) -> None:
         """Sentences or an array, hashed as they pass."""
@@ -144,7 +144,7 @@ class Encoding:
         with closing(blocks):  # type: ignore[type-var]
             for piece in text.pieces(blocks):
                 encoder.feed(piece, name)
-                self.meter.announce()
+                self.meter.report()
         self.bad_bytes += text.bad_bytes
 
     def _add_words(self, name: str, blocks: Iterator[list[bytes]]) -> None:
@@ -155,7 +155,7 @@ class Encoding:
             piece, num_bad = exact_piece(rows, self.options.lowercase, self.options.bad_bytes, name)
             encoder.feed(piece, name)
             self.bad_bytes += num_bad
-            self.meter.announce()
+            self.meter.report()
 
     def _add_ids(self, name: str, blocks: Iterator[np.ndarray]) -> None:
         from any2vec.data.text.encoder import IdEncoder
@@ -167,7 +167,7 @@ class Encoding:
         for block in blocks:
             if len(block):
                 self._encoder.feed(block, name)
-            self.meter.announce()
+            self.meter.report()
         self._encoder.end_sentence()
 
     def finish(self, **more: Any) -> Any:

@@ -72,11 +72,11 @@ class PairCounts:
 
     def add(
         self, tokens: np.ndarray, row_T: np.ndarray, keep_V: np.ndarray, key: np.uint64, offset: int = 0,
-        reported: Callable[[int], None] | None = None,
+        on_progress: Callable[[int], None] | None = None,
     ) -> None:  # fmt: skip
         """Count whole sentences: tokens int32 (P,), see `gather_pairs` for the rest.
 
-        reported: called with the number of positions that are done.
+        on_progress: called with the number of positions that are done.
         """
         from any2vec.kernels.text.pair_counts import gather_pairs
 
@@ -87,8 +87,8 @@ class PairCounts:
                 tokens, position, len(tokens), offset, row_T, keep_V, key, near_W, where_W, self._key_B
             )
             self._take(self._key_B[:size])
-            if reported is not None:
-                reported(position)
+            if on_progress is not None:
+                on_progress(position)
 
     def _take(self, key_B: np.ndarray) -> None:
         from any2vec.kernels.text.pair_counts import sum_sorted
@@ -189,10 +189,10 @@ def count_corpus(
     total = len(tokens) * options.passes
     for epoch in range(options.passes):
 
-        def reported(done: int, epoch: int = epoch) -> None:
+        def on_progress(done: int, epoch: int = epoch) -> None:
             if stage is not None:
                 stage("counting pairs", epoch * len(tokens) + done, total)
 
-        counts.add(tokens, row_T, keep_V, stream_key(options.seed, PURPOSE_TOKEN, epoch), reported=reported)
+        counts.add(tokens, row_T, keep_V, stream_key(options.seed, PURPOSE_TOKEN, epoch), on_progress=on_progress)
     if not counts.sum_V2.any():
         raise DataError("No two words of the vocabulary stand near each other in the corpus; give more text.")

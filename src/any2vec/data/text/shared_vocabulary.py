@@ -152,8 +152,8 @@ def _summed_up(union: _Union, min_count: int, max_vocab: int | None) -> list[Par
     kept = whole.truncate(min_count, max_vocab)
     digest = np.frombuffer(bytes.fromhex(fingerprint(whole.keys.arena, whole.counts)), np.uint8)
     arrays = (rank, kept.keys.arena, kept.keys.offsets, kept.counts)
-    reported = [Part("dense", np.ascontiguousarray(array)) for array in arrays]
-    return [*reported, Part("control", digest), Part("control", np.array([len(whole)], np.int64))]
+    parts = [Part("dense", np.ascontiguousarray(array)) for array in arrays]
+    return [*parts, Part("control", digest), Part("control", np.array([len(whole)], np.int64))]
 
 
 def renamed_tokens(corpus: Corpus, row_T: np.ndarray) -> np.ndarray:

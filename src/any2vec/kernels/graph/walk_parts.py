@@ -166,13 +166,13 @@ def advance(
     A node is told by the host that chose it where that is the walker's home, else by the host that owns it; the last
     node of a walk by the one that chose it, for nobody goes there.
     """
-    reported = 0
+    filled = 0
     for number in range(walkers_WC.shape[0]):
         walker = walkers_WC[number]
-        segment_W1[number] = reported
+        segment_W1[number] = filled
         if walker[STATUS] == ARRIVED:
-            segment[reported] = walker[NODE]
-            reported += 1
+            segment[filled] = walker[NODE]
+            filled += 1
         near_row = near_R[:0]
         if walker[STATUS] == ROW:
             at = walker[FOUND]
@@ -182,10 +182,10 @@ def advance(
             if status != GO:
                 break
             if walker[IS_HOME] or walker[DONE] == params.length or local_row(rows, walker[NODE]) >= 0:
-                segment[reported] = walker[NODE]
-                reported += 1
+                segment[filled] = walker[NODE]
+                filled += 1
         walker[STATUS] = status
-    segment_W1[walkers_WC.shape[0]] = reported
+    segment_W1[walkers_WC.shape[0]] = filled
 
 
 @jit

@@ -129,11 +129,11 @@ class NetworkLearner(ABC):
                 held[int(place.removeprefix("layer"))][block] = np.array(array)
         self._enter(stage, [Weights(blocks["w"], blocks["b"][0]) for blocks in held], held)
 
-    def reported(self) -> dict[str, Any]:
+    def host_metrics(self) -> dict[str, Any]:
         """What this host has to say for the summary: JSON."""
         return {"seconds": [] if self.group is None else self.group.seconds}
 
-    def metrics(self, reported: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def metrics(self, by_host: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """What the summary says beyond that, of what all hosts have reported."""
         return {}
 

@@ -53,8 +53,8 @@ class WalkCorpusTokens:
     def _most(self, own: int) -> int:
         """The largest number that any host names: so often all of them walk together."""
         transport = self.walker.transport
-        reported = transport.exchange(dict.fromkeys(range(transport.hosts), (control(own),)), PHASE, PHASE)
-        return max([own, *(int(parts[0].array[0]) for parts in reported.values())])
+        received = transport.exchange(dict.fromkeys(range(transport.hosts), (control(own),)), PHASE, PHASE)
+        return max([own, *(int(parts[0].array[0]) for parts in received.values())])
 
     def piece(self, epoch: int, start: int, stop: int) -> tuple[np.ndarray, int, int, int]:
         """Of what `ahead` made. An empty piece can be had at any time.

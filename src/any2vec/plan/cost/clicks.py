@@ -174,13 +174,13 @@ class Traffic:
         listed = _ID * (np.rint(self.ids_M) + bags)
         has_rows, has_bags = pulled > 0, bags > 0
         asked = has_rows * (overhead(2) + overhead(3)) + has_bags * (overhead(3) + overhead(4))
-        reported = (has_rows + 0.0 + has_bags) * (overhead(2) + overhead(1))
+        request_bytes = (has_rows + 0.0 + has_bags) * (overhead(2) + overhead(1))
         requests = 2.0 * (has_rows + 0.0 + has_bags)
         sent = {
             "ids": 2.0 * (slots + listed), "gradients of rows": pulled * row, "gradients of sums": bags * row,
             "control": asked + requests * REQUEST_BYTES,
         }  # fmt: skip
-        got = {"rows": pulled * row, "sums": bags * row, "control": reported + requests * ANSWER_BYTES}
+        got = {"rows": pulled * row, "sums": bags * row, "control": request_bytes + requests * ANSWER_BYTES}
         return sent, got, 2 * requests
 
 

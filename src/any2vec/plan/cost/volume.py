@@ -127,9 +127,9 @@ def round_volume(scheme: str, num_rows: int, hosts: int, dim: int, bits: int, se
             _flow("reduce", True, sets.tracked, size_H, dim, bits, has_ids, by_table=True),
             _flow("broadcast", False, merged_TAH, size_H, dim, bits, has_ids, by_table=True),
         ))  # fmt: skip
-    reported = sets.tracked if form == "opt" else sets.tracked[:1]
+    sets_H = sets.tracked if form == "opt" else sets.tracked[:1]
     return Volume(hosts, (
-        _flow("inspect", True, reported, size_H, dim, bits, True, has_rows=False),
+        _flow("inspect", True, sets_H, size_H, dim, bits, True, has_rows=False),
         _flow("pull", False, sets.tracked, size_H, dim, bits, False),
         _flow("reduce", True, sets.tracked, size_H, dim, bits, False),
     ))  # fmt: skip

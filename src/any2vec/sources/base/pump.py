@@ -94,11 +94,11 @@ class Attempts:
         self,
         attempt: Callable[[], Batches],
         troubles: tuple[type[BaseException], ...],
-        reported: Callable[[BaseException], str],
+        describe: Callable[[BaseException], str],
     ) -> Batches:
         """What attempts give, until one ends without trouble.
 
-        troubles: errors after which another attempt is made; reported: one as a sentence.
+        troubles: errors after which another attempt is made; describe: one as a sentence.
         """
         while not self._is_over():
             try:
@@ -109,7 +109,7 @@ class Attempts:
                 if self._is_over():
                     break
                 self._failures += 1
-                self._tally.trouble = reported(error)
+                self._tally.trouble = describe(error)
                 if self._failures > self._retries:
                     self._tally.state = "given up"
                     return

@@ -41,21 +41,21 @@ class Rows(NamedTuple):
 
 
 def reduce_rows(
-    transport: Transport, members: Sequence[int], reported: Mapping[str, Rows],
+    transport: Transport, members: Sequence[int], rows_of: Mapping[str, Rows],
     rule: Callable[[str, int, list[list[np.ndarray]]], Reduced], phase: str = "reduce",
 ) -> dict[str, Reduced]:  # fmt: skip
     """What the owners make of rows that several members have changed, by table; all members call it together.
 
     Args:
-        reported: table -> what this host has to tell; the same tables and parts at every member.
-        rule: is called with a table, the rows of this host's block, and what each member, in rank order, tells of them:
+        rows_of: table -> the rows that this host sends; the same tables and parts at every member.
+        rule: is called with a table, the rows of this host's block, and what each member, in rank order, has sent:
             slots, int64 ascending, and then its arrays.
 
     Returns:
         table -> what the rule gives for this host's block.
     """
     outgoing: dict[int, list[Part]] = {member: [] for member in members}
-    for sharding, place_K, parts in reported.values():
+    for sharding, place_K, parts in rows_of.values():
         for owner, (member, cut) in enumerate(zip(members, sharding.cuts(place_K), strict=True)):
             slots = pack_ids(place_K[cut] - sharding.bounds[owner], sharding.size(owner))
             outgoing[member] += [slots, *(Part(part.kind, part.array[cut]) for part in parts)]
@@ -63,7 +63,7 @@ def reduce_rows(
     received = exchange_among(transport, members, outgoing, phase) | {transport.rank: own}
     rests = [iter(received[member]) for member in members]
     found = {}
-    for name, (sharding, _, parts) in reported.items():
+    for name, (sharding, _, parts) in rows_of.items():
         size = sharding.size(members.index(transport.rank))
         each = [[unpack_ids(next(rest), size), *(next(rest).array for _ in parts)] for rest in rests]
         found[name] = rule(name, size, each)
@@ -118,20 +118,20 @@ def to_float32(rows_KD: np.ndarray, bound: float) -> np.ndarray:
 
 
 def weighted_mean(
-    size: int, reported: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], bound: float
+    size: int, changes: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], bound: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean of the rows of a block that hosts tell of, each by its weight; sums are float64, in the order given.
 
-    size: rows of the block; reported: for each host ids int64 (K,) ascending, float32 (K, D), weights float32 (K,) > 0.
-    Returns ids (U,) ascending of all that were reported, their means float32 (U, D), sums of weights float64 (U,). What
+    size: rows of the block; changes: for each host ids int64 (K,) ascending, float32 (K, D), weights float32 (K,) > 0.
+    Returns ids (U,) ascending of all that were sent, their means float32 (U, D), sums of weights float64 (U,). What
     a single host tells comes out as it is: the product of two float32 is exact in float64.
     """
     flags = np.zeros(size, bool)
-    for ids, _, _ in reported:
+    for ids, _, _ in changes:
         flags[ids] = True
     union = np.flatnonzero(flags)
-    total, mass = np.zeros((len(union), reported[0][1].shape[1])), np.zeros(len(union))
-    for ids, rows, weights in reported:
+    total, mass = np.zeros((len(union), changes[0][1].shape[1])), np.zeros(len(union))
+    for ids, rows, weights in changes:
         slots = np.searchsorted(union, ids)
         total[slots] += weights[:, None] * rows.astype(np.float64)
         mass[slots] += weights
@@ -147,16 +147,16 @@ def average(
     nobody has changed are the same everywhere. Owners of blocks add up; phases "average" and "gather".
     """
     shardings = {name: Contiguous(len(table), transport.hosts) for name, table in tables.items()}
-    reported = {}
+    rows_of = {}
     for name, table in tables.items():
         ids = np.flatnonzero(weights[name])
-        reported[name] = Rows(shardings[name], ids, [Part("rows", table[ids]), Part("dense", weights[name][ids])])
+        rows_of[name] = Rows(shardings[name], ids, [Part("rows", table[ids]), Part("dense", weights[name][ids])])
 
     def mean(name: str, size: int, each: list[list[np.ndarray]]) -> list[Part]:
         ids, means, _ = weighted_mean(size, [(slots, rows, say) for slots, rows, say in each], bound_of(name))
         return [pack_ids(ids, size), Part("rows", means)]
 
-    means = reduce_rows(transport, range(transport.hosts), reported, mean, "average")
+    means = reduce_rows(transport, range(transport.hosts), rows_of, mean, "average")
     found = [part for parts in means.values() for part in parts]
     gathered = transport.gather(found, "gather")
     if not gathered:

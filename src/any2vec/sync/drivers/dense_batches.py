@@ -57,13 +57,13 @@ class DenseBatches:
         rank = self.transport.rank
         others = [peer for peer in self.members if peer != rank]
         sent = {peer: [Part("rows", table[self._owned[peer]]) for table in self.here.values()] for peer in others}
-        reported = exchange_among(self.transport, self.members, sent, "reduce")
+        received = exchange_among(self.transport, self.members, sent, "reduce")
         summed = []
         for index, (name, block) in enumerate(self._blocks.items()):
             own = self.here[name][self._owned[rank]]
             slots = np.arange(len(own))
             for peer in self.members:
-                block.merge(slots, own if peer == rank else reported[peer][index].array, False)
+                block.merge(slots, own if peer == rank else received[peer][index].array, False)
             block.finish(False)
             summed.append(Part("rows", block.rows.copy()))
         agreed = exchange_among(self.transport, self.members, dict.fromkeys(others, summed), "broadcast")

@@ -139,25 +139,25 @@ class ServedGradients(DenseAgreement):
         Raises:
             FormatError: the states are not those of servers of so many parameters.
         """
-        reported = [state for state in states if "value" in state]
+        kept = [state for state in states if "value" in state]
         if self.server is None:
             return
         held = self.server.rule.replica
-        if not reported:  # trainers have stepped for themselves
+        if not kept:  # trainers have stepped for themselves
             held.count = self.replica.count
             for name, array in held.state.items():
                 array[:] = self._own(self.replica.state[name])
             return
         arrays = {"value": held.value, **held.state}
         for name, array in arrays.items():
-            whole = np.concatenate([state.get(name, np.empty(0, np.float32)) for state in reported])
+            whole = np.concatenate([state.get(name, np.empty(0, np.float32)) for state in kept])
             if whole.shape != self.replica.value.shape:
                 raise FormatError(
                     f"A checkpoint has {len(whole)} numbers {name!r} of the servers of dense parameters, not "
                     f"{len(self.replica.value)}: it was made by another model or optimizer."
                 )
             array[:] = self._own(whole)
-        held.count = int(reported[0]["count"].item())
+        held.count = int(kept[0]["count"].item())
 
     def metrics(self) -> dict[str, Any]:
         """The first server: its rule's. A trainer: wait_seconds; m-of-n: accepted, dropped, left_out {rank: count}.

@@ -154,14 +154,14 @@ class StreamTables(Service):
         Raises:
             HostError: a server is lost.
         """
-        reported = [
+        by_host = [
             json.loads(text_of(parts[0]))
             for name in self.names
             for parts in self.client.call(name, METRICS, {host: [] for host in self._owners}).values()
         ]
         # Every batch ends at every owner: the first one's histogram has each once.
-        counts = {name: sum(one[name] for one in reported) for name in ("dropped", "updates")}
-        return counts | {"staleness": reported[0]["overtaken"]}
+        counts = {name: sum(one[name] for one in by_host) for name in ("dropped", "updates")}
+        return counts | {"staleness": by_host[0]["overtaken"]}
 
     def _begin(self, name: str, places: np.ndarray, birth: int, clock: int, value_KD: np.ndarray | None = None) -> None:
         """Start the rows at ascending places, with given values or their own."""

@@ -102,8 +102,8 @@ class SummedGradients(DenseAgreement):
             if gradient_Q is not None:
                 slices[self.transport.rank] = gradient_Q[mine]
             total = sum_in_rank_order(slices)
-            reported = [Part("dense", total)]
-            sums = self._exchange(dict.fromkeys(self._others, reported), "gather")
+            sent = [Part("dense", total)]
+            sums = self._exchange(dict.fromkeys(self._others, sent), "gather")
             sum_Q = np.empty_like(self.replica.value)
             sum_Q[mine] = total
             for rank, parts in sums.items():

@@ -85,7 +85,7 @@ class ApproximatelySynchronous(Agreement):
         own = {name: table[slice(*self._sharding[name].block(place))] for name, table in tables.items()}
         rules = Rules(rule_class(how.rule))
         self._blocks = {name: rules.block(name, rows, np.arange(len(rows))) for name, rows in own.items()}
-        self.reported = {name: SiteRows(rows, bound_of(name)) for name, rows in own.items()} if self.sites > 1 else {}
+        self.site_rows = {name: SiteRows(rows, bound_of(name)) for name, rows in own.items()} if self.sites > 1 else {}
         self._watch = Watch(tables)
         self._number, self._progress = 0, 0.0
 
@@ -96,16 +96,16 @@ class ApproximatelySynchronous(Agreement):
     def end_round(self) -> None:
         """Merge in the site, tell other sites what is significant, take what they tell."""
         changed = self._reduce()
-        if self.reported:
-            for name, reported in self.reported.items():
+        if self.site_rows:
+            for name, site in self.site_rows.items():
                 block, slots = self._blocks[name], changed[name]
-                reported.unsent[slots] += block.rows[slots] - reported.rows(slots)
+                site.unsent[slots] += block.rows[slots] - site.rows(slots)
             updates = [changed, self._announce()]
-            if len(next(iter(self.reported.values())).flights) > self.how.clock:
+            if len(next(iter(self.site_rows.values())).flights) > self.how.clock:
                 updates.append(self._count())
             changed = {name: np.unique(np.concatenate([slots[name] for slots in updates])) for name in changed}
-            for name, reported in self.reported.items():
-                self._blocks[name].rows[changed[name]] = reported.rows(changed[name])
+            for name, site in self.site_rows.items():
+                self._blocks[name].rows[changed[name]] = site.rows(changed[name])
         self._broadcast(changed)
 
     def gather_result(self) -> dict[str, np.ndarray] | None:
@@ -123,10 +123,10 @@ class ApproximatelySynchronous(Agreement):
 
     def state_dict(self) -> State:
         """The base of this host's rows, and what its site has not told, or told too lately to count."""
-        kept = {"gaia.threshold": np.array(self.threshold)} if self.reported else {}
-        for name, reported in self.reported.items():
-            kept |= {f"gaia.{name}.base": reported.base, f"gaia.{name}.untold": reported.unsent}
-            for index, (slots, change) in enumerate(reported.flights):
+        kept = {"gaia.threshold": np.array(self.threshold)} if self.site_rows else {}
+        for name, site in self.site_rows.items():
+            kept |= {f"gaia.{name}.base": site.base, f"gaia.{name}.untold": site.unsent}
+            for index, (slots, change) in enumerate(site.flights):
                 kept |= {f"gaia.{name}.slots{index}": slots, f"gaia.{name}.change{index}": change}
         return kept
 
@@ -137,14 +137,14 @@ class ApproximatelySynchronous(Agreement):
         for name, table in self.tables.items():
             own = table[slice(*self._sharding[name].block(place))]
             self._blocks[name].rows[:] = own
-            if name in self.reported:
-                self.reported[name].base[:] = own
+            if name in self.site_rows:
+                self.site_rows[name].base[:] = own
                 if mine:
                     self._blocks[name].rows[:] = self._recalled(name, mine)
-        if self.reported and mine:
+        if self.site_rows and mine:
             self.threshold = float(mine["gaia.threshold"])
-            for index in range(len(next(iter(self.reported.values())).flights)):
-                flights = {name: reported.flights[index] for name, reported in self.reported.items()}
+            for index in range(len(next(iter(self.site_rows.values())).flights)):
+                flights = {name: site.flights[index] for name, site in self.site_rows.items()}
                 self._send({name: (slots, pack_rows(change)) for name, (slots, change) in flights.items()})
             self._broadcast({name: np.arange(len(block.rows)) for name, block in self._blocks.items()})
         self._watch.look_again()
@@ -155,30 +155,30 @@ class ApproximatelySynchronous(Agreement):
             return False
         return all(
             sum(len(state.get(f"gaia.{name}.base", ())) for state in states) == self.sites * len(self.tables[name])
-            for name in self.reported
+            for name in self.site_rows
         )
 
     def _recalled(self, name: str, mine: State) -> np.ndarray:
         """Take up a table's state; the site's rows of this host's block."""
-        reported = self.reported[name]
-        reported.base[:], reported.unsent[:] = mine[f"gaia.{name}.base"], mine[f"gaia.{name}.untold"]
-        while (slots := mine.get(f"gaia.{name}.slots{len(reported.flights)}")) is not None:
-            reported.flights.append((np.array(slots), np.array(mine[f"gaia.{name}.change{len(reported.flights)}"])))
-        return reported.rows(np.arange(len(reported.base)))
+        site = self.site_rows[name]
+        site.base[:], site.unsent[:] = mine[f"gaia.{name}.base"], mine[f"gaia.{name}.untold"]
+        while (slots := mine.get(f"gaia.{name}.slots{len(site.flights)}")) is not None:
+            site.flights.append((np.array(slots), np.array(mine[f"gaia.{name}.change{len(site.flights)}"])))
+        return site.rows(np.arange(len(site.base)))
 
     def _reduce(self) -> dict[str, np.ndarray]:
         """Merge what the hosts of the site have changed. Returns the changed slots of this host's blocks."""
-        reported = {}
+        rows_of = {}
         for name, table in self.tables.items():
             ids = self._watch.changed(name)
-            reported[name] = Rows(self._sharding[name], ids, [Part("rows", table[ids])])
+            rows_of[name] = Rows(self._sharding[name], ids, [Part("rows", table[ids])])
 
         def merge(name: str, size: int, each: list[list[np.ndarray]]) -> np.ndarray:
             for slots, rows in each:
                 self._blocks[name].merge(slots, rows, False)
             return self._blocks[name].finish(False)
 
-        return reduce_rows(self.transport, self.members, reported, merge)
+        return reduce_rows(self.transport, self.members, rows_of, merge)
 
     def _broadcast(self, changed: dict[str, np.ndarray]) -> None:
         """All hosts of the site take the rows that have changed."""
@@ -195,12 +195,12 @@ class ApproximatelySynchronous(Agreement):
         """Tell the twins what is significant, and steer the threshold. Returns the slots that were told."""
         threshold = self._threshold()
         picked: dict[str, tuple[np.ndarray, list[Part]]] = {}
-        for name, reported in self.reported.items():
-            slots, change = reported.significant(threshold, self.how.filter == "element")
+        for name, site in self.site_rows.items():
+            slots, change = site.significant(threshold, self.how.filter == "element")
             packed = pack_rows(change, bits_of(name, self.bits))
             change = unpack_rows(packed)
-            reported.unsent[slots] -= change
-            reported.flights.append((slots, change))
+            site.unsent[slots] -= change
+            site.flights.append((slots, change))
             picked[name] = slots, packed
         num_bytes = self._send(picked)
         if self.how.limit:
@@ -223,7 +223,7 @@ class ApproximatelySynchronous(Agreement):
         """Send packed changes of slots to the owners of these rows in other sites; bytes of it."""
         parts: list[Part] = []
         for name, (slots, packed) in changes.items():
-            parts += [pack_ids(slots, len(self.reported[name].base)), *packed]
+            parts += [pack_ids(slots, len(self.site_rows[name].base)), *packed]
         others = [twin for twin in self.twins if twin != self.transport.rank]
         for twin in others:
             self.transport.send(twin, parts, "significant", _CHANNEL)
@@ -234,30 +234,30 @@ class ApproximatelySynchronous(Agreement):
         others = [twin for twin in self.twins if twin != self.transport.rank]
         received = {twin: list(self.transport.recv(twin, "significant", _CHANNEL).parts) for twin in others}
         found = {}
-        for name, reported in self.reported.items():
-            own = reported.flights.popleft()
-            changes = [own if twin == self.transport.rank else _change(received[twin], reported) for twin in self.twins]
-            found[name] = add_changes(reported.base, changes, reported.bound)
+        for name, site in self.site_rows.items():
+            own = site.flights.popleft()
+            changes = [own if twin == self.transport.rank else _change(received[twin], site) for twin in self.twins]
+            found[name] = add_changes(site.base, changes, site.bound)
         return found
 
     def _flushed(self, name: str) -> np.ndarray:
         """This host's block of a table as it would be if everything counted."""
-        if not self.reported:
+        if not self.site_rows:
             return self._blocks[name].rows.copy()
-        reported = self.reported[name]
-        slots, change = reported.everything()
-        parts = [pack_ids(slots, len(reported.base)), Part("rows", change)]
+        site = self.site_rows[name]
+        slots, change = site.everything()
+        parts = [pack_ids(slots, len(site.base)), Part("rows", change)]
         received = exchange_among(self.transport, self.twins, dict.fromkeys(self.twins, parts), "flush")
         received[self.transport.rank] = tuple(parts)
-        rows = reported.base.copy()
+        rows = site.base.copy()
         changes = [(unpack_ids(received[twin][0], len(rows)), received[twin][1].array) for twin in self.twins]
-        add_changes(rows, changes, reported.bound)
+        add_changes(rows, changes, site.bound)
         return rows
 
 
-def _change(parts: list[Part], reported: SiteRows) -> Change:
+def _change(parts: list[Part], site: SiteRows) -> Change:
     """One table's changes off the front of a message."""
-    slots, first = unpack_ids(parts.pop(0), len(reported.base)), parts.pop(0)
+    slots, first = unpack_ids(parts.pop(0), len(site.base)), parts.pop(0)
     return slots, unpack_rows([first] if first.array.dtype == np.float32 else [first, parts.pop(0)])
 
 
@@ -279,8 +279,8 @@ class SiteRows:
     def rows(self, slots: np.ndarray) -> np.ndarray:
         """The site's rows."""
         rows = self.base[slots].astype(np.float64) + self.unsent[slots]
-        for reported, change in self.flights:
-            _, here, there = np.intersect1d(slots, reported, assume_unique=True, return_indices=True)
+        for other, change in self.flights:
+            _, here, there = np.intersect1d(slots, other, assume_unique=True, return_indices=True)
             rows[here] += change[there]
         return to_float32(rows, self.bound)
 
@@ -294,8 +294,8 @@ class SiteRows:
             size = np.linalg.norm(change.astype(np.float64), axis=1)
             is_sent = size > threshold * np.linalg.norm(rows.astype(np.float64), axis=1)
             picked = change * is_sent[:, None]
-        reported = picked.any(axis=1)
-        return slots[reported], picked[reported]
+        is_picked = picked.any(axis=1)
+        return slots[is_picked], picked[is_picked]
 
     def everything(self) -> Change:
         """All that does not count yet at all sites."""
@@ -310,7 +310,7 @@ def add_changes(base: np.ndarray, changes: Sequence[Change], bound: float) -> np
     """Add changes of several sites to the base, in their order, in float64; the slots that any of them has."""
     slots = np.unique(np.concatenate([change[0] for change in changes]))
     total = base[slots].astype(np.float64)
-    for reported, change in changes:
-        total[np.searchsorted(slots, reported)] += change
+    for other, change in changes:
+        total[np.searchsorted(slots, other)] += change
     base[slots] = to_float32(total, bound)
     return slots

@@ -110,16 +110,16 @@ class DivideAndShuffle(Agreement):
 
     def _reduce(self, members: list[int]) -> dict[str, Changes]:
         """Each member averages its share of the rows. Returns this host's share."""
-        reported = {}
+        rows_of = {}
         for name, table in self.tables.items():
             hot = np.flatnonzero(self._life_left[name])
             changes = table[hot], self._weight[name][hot], self._life_left[name][hot]
-            reported[name] = Rows(Contiguous(len(table), len(members)), hot, _parts(*changes))
+            rows_of[name] = Rows(Contiguous(len(table), len(members)), hot, _parts(*changes))
 
         def merge(name: str, size: int, each: list[list[np.ndarray]]) -> Changes:
             return _merge([(ids, *changes) for ids, *changes in each], size, len(members), bound_of(name))  # type: ignore[misc]
 
-        return reduce_rows(self.transport, members, reported, merge)
+        return reduce_rows(self.transport, members, rows_of, merge)
 
     def _share(self, members: list[int], agreed: dict[str, Changes]) -> None:
         """Everyone in the group takes what its members have averaged."""
@@ -139,11 +139,11 @@ class DivideAndShuffle(Agreement):
         self._watch.look(name, ids)
 
 
-def _merge(reported: Sequence[Changes], size: int, members: int, bound: float) -> Changes:
+def _merge(changes: Sequence[Changes], size: int, members: int, bound: float) -> Changes:
     """What a group agrees on for a block of `size` rows; news that have traveled long enough have no weight left."""
-    ids, rows, mass = weighted_mean(size, [part[:3] for part in reported], bound)
+    ids, rows, mass = weighted_mean(size, [part[:3] for part in changes], bound)
     left = np.zeros(len(ids), np.uint8)
-    for part in reported:
+    for part in changes:
         slots = np.searchsorted(ids, part[0])
         left[slots] = np.maximum(left[slots], part[3])
     left -= 1  # whoever tells of a row has news of it

@@ -100,9 +100,9 @@ class Tracker:
         parts = {host: [part for by_host in packed.values() for part in by_host[host]] for host in range(hosts)}
         own = parts.pop(rank)
         received = {peer: list(found) for peer, found in self._exchange(parts, "reduce").items()} | {rank: own}
-        reported = self._read([received[host] for host in range(hosts)])
+        changes = self._read([received[host] for host in range(hosts)])
         for name, block in self.blocks.items():
-            by_rank = list(zip(tracked.asked[name], reported[name], strict=True))
+            by_rank = list(zip(tracked.asked[name], changes[name], strict=True))
             block.merge_all(by_rank, are_changes, self.pool)
 
     def put(self, tables: dict[str, np.ndarray], tracked: Tracked) -> None:

@@ -130,9 +130,9 @@ class Replicated(Agreement):
         """What all hosts made of this host's block; slots that any host changed, ascending."""
         block = self._blocks[name]
         received = self.transport.recv_all("reduce")
-        reported = {peer: self._read(list(parts), len(block.rows)) for peer, parts in received.items()}
-        reported[self.transport.rank] = own_slots, own_rows
-        return block.merge_all([reported[rank] for rank in sorted(reported)], self.bits < 32, self._pool)
+        changes = {peer: self._read(list(parts), len(block.rows)) for peer, parts in received.items()}
+        changes[self.transport.rank] = own_slots, own_rows
+        return block.merge_all([changes[rank] for rank in sorted(changes)], self.bits < 32, self._pool)
 
     def _send_agreed(self, name: str, changed: np.ndarray) -> None:
         """Masters to mirrors; and this host takes its own."""

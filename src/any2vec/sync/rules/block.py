@@ -93,7 +93,7 @@ class Block:
         return np.flatnonzero(self._merging.finish(self.rule, is_delta, self.rows))
 
     def merge_all(
-        self, reported: Sequence[tuple[np.ndarray, np.ndarray]], is_delta: bool, pool: ThreadPool
+        self, changes: Sequence[tuple[np.ndarray, np.ndarray]], is_delta: bool, pool: ThreadPool
     ) -> np.ndarray:
         """Merge (slots ascending, values) of all hosts by rank, and agree; the slots that any host changed, ascending.
 
@@ -102,13 +102,13 @@ class Block:
         """
         rule = self.rule
         if not isinstance(rule, KernelRule) or rule.settles:
-            for slots, values in reported:
+            for slots, values in changes:
                 self.merge(slots, values, is_delta)
             return self.finish(is_delta)
-        check_lists([slots for slots, _ in reported], [values for _, values in reported], self.rows.shape[1])
-        slots_H = addresses([slots for slots, _ in reported], np.int64)
-        values_H = addresses([values for _, values in reported], np.float32)
-        size_H = np.array([len(slots) for slots, _ in reported], np.int64)
+        check_lists([slots for slots, _ in changes], [values for _, values in changes], self.rows.shape[1])
+        slots_H = addresses([slots for slots, _ in changes], np.int64)
+        values_H = addresses([values for _, values in changes], np.float32)
+        size_H = np.array([len(slots) for slots, _ in changes], np.int64)
         step = max(1, min(len(self.rows), STRETCH_BYTES // (16 * max(1, self.rows.shape[1]))))
         changed = np.zeros(len(self.rows), bool)
 

@@ -63,8 +63,8 @@ class ChangedMean:
                 for place, start in enumerate(self._start.values(), 1)
             ]
             answer = [control(*decide([parts[0].array for parts in found])), *merged]
-        reported = self._transport.share(answer, PHASE, timeout=LONG_WORK)
-        for (name, array), part in zip(self._arrays.items(), reported[1:], strict=True):
+        received = self._transport.share(answer, PHASE, timeout=LONG_WORK)
+        for (name, array), part in zip(self._arrays.items(), received[1:], strict=True):
             array[:] = part.array
             self._start[name][:] = part.array
-        return [float(number) for number in reported[0].array]
+        return [float(number) for number in received[0].array]

@@ -70,7 +70,7 @@ def sum_in_rank_order(gradients: dict[int, np.ndarray]) -> np.ndarray:
 class OnHeld(Protocol):
     """Who holds what else of a step takes effect with it: the rows of the trainers that were accepted."""
 
-    def announce(self, step: int, trainers: Sequence[int]) -> None:
+    def notify(self, step: int, trainers: Sequence[int]) -> None:
         """These trainers, ascending, and no others, are accepted for a step; it has taken effect when this returns.
 
         Step by step, from 0.
@@ -87,7 +87,7 @@ class FirstGradients:
 
     Args:
         needed: M, 1..N.
-        reported: learns who was accepted, step by step; None: nobody.
+        on_held: learns who was accepted, step by step; None: nobody.
 
     The first M of N gradients of a step count, the late ones do not: synchronous training with backup workers. Abadi et
     al. 2016, "TensorFlow: a system for large-scale machine learning", section 4.4; Chen et al. 2016, "Revisiting
@@ -95,11 +95,11 @@ class FirstGradients:
     came too late for a step leaves out its batches up to the step of the others, and all end together.
     """
 
-    def __init__(self, replica: Replica, trainers: Iterable[int], needed: int, reported: OnHeld | None = None) -> None:
+    def __init__(self, replica: Replica, trainers: Iterable[int], needed: int, on_held: OnHeld | None = None) -> None:
         self.replica = replica
         self.trainers = tuple(trainers)
         self.needed = needed
-        self.reported = reported
+        self.on_held = on_held
         self.step = 0
         """the one whose gradients are collected"""
         self._active = set(self.trainers)
@@ -152,8 +152,8 @@ class FirstGradients:
     def publish(self) -> None:
         closed, self._closed = self._closed, []
         for step, trainers in closed:
-            if self.reported is not None:
-                self.reported.announce(step, trainers)
+            if self.on_held is not None:
+                self.on_held.notify(step, trainers)
 
     def metrics(self) -> dict[str, Any]:
         return {"steps": self.step}

@@ -98,8 +98,8 @@ class WriteBackThread(Background):
             raise self._stalled()
         for peer in self._received:
             while self._received[peer] <= number:
-                reported = self.transport.recv(peer, ACK, ACK).parts[0].array
-                self._received[peer] = int(reported[0]) + 1
+                done = self.transport.recv(peer, ACK, ACK).parts[0].array
+                self._received[peer] = int(done[0]) + 1
 
     def on_work(self) -> None:
         """Wait until every trainer has told of all cleans, so that none of these messages is left for whoever uses the

@@ -64,8 +64,8 @@ def check_folders(folder: Path | str) -> list[FolderCheck]:
 
 def _format(path: Path) -> str:
     """Which of the two a folder is; "" if neither."""
-    reported = format_of_folder(path)
-    if reported in _CHECKS:
-        return str(reported)
-    known = (name for name, (files, _) in _CHECKS.items() if reported is None and any(path.glob(files)))
+    format_name = format_of_folder(path)
+    if format_name in _CHECKS:
+        return str(format_name)
+    known = (name for name, (files, _) in _CHECKS.items() if format_name is None and any(path.glob(files)))
     return next(known, "")

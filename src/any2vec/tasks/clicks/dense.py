@@ -112,13 +112,13 @@ class HostDense(Service):
 
 def make_dense(
     model: ClickModel, value_Q: np.ndarray, transport: Transport, roles: Roles, options: TrainerAgreement | None,
-    reported: OnHeld | None, examples: Callable[[int], int],
+    on_held: OnHeld | None, examples: Callable[[int], int],
 ) -> HostDense:  # fmt: skip
     """This host's side of the dense layers.
 
     Args:
         value_Q: as they start, float32 (Q,), kept.
-        reported: m-of-n, on the host that decides: who holds the rows' gradients.
+        on_held: m-of-n, on the host that decides: who holds the rows' gradients.
         examples: how many examples batch `index` of this trainer has.
 
     Raises:
@@ -139,7 +139,7 @@ def make_dense(
         servers = owners[:1] if isinstance(how, MOfN) else [] if isinstance(how, Bsp) else owners
         if not is_trainer and rank not in servers:
             return HostDense(None, replica, False)
-        by_gradients = make_gradients(how, transport, replica, list(range(trainers)), owners, reported, examples)
+        by_gradients = make_gradients(how, transport, replica, list(range(trainers)), owners, on_held, examples)
         return HostDense(by_gradients, replica, is_trainer, starts_alike=True)
     alone = NoAgreement(replica, rank) if is_trainer else None
     return HostDense(alone, replica, is_trainer, starts_alike=options is None)

@@ -86,9 +86,9 @@ class ClickProgram(InMemoryProgram):
         )
         nets = [make_net(model, len(data.dense_names), len(data.columns)) for _ in range(max(1, workers))]
         self._net = nets[0]
-        reported = None if self.rows.backend is None else self.rows.backend.reported
+        on_held = None if self.rows.backend is None else self.rows.backend.on_held
         value_Q = start_values(nets[0], request.spec.run.seed)
-        self.dense = make_dense(model, value_Q, transport, self.roles, options, reported, self._examples)
+        self.dense = make_dense(model, value_Q, transport, self.roles, options, on_held, self._examples)
         if self.checkpoint is not None:
             self.dense.load_state_dict(states_by_rank(self.checkpoint.state), self._agreed_parameters(), rank)
         self.learner = self._learner(nets) if workers else IdleLearner()
@@ -178,18 +178,18 @@ class ClickProgram(InMemoryProgram):
                 judged["warnings"] = [*remarks(self.metadata), doubt]
         if self.request.agreement is None:
             return judged
-        reported = gather_numbers(self.transport, {"rows": self.rows.metrics(), "dense": self.dense.metrics()})
-        if not reported:
+        by_host = gather_numbers(self.transport, {"rows": self.rows.metrics(), "dense": self.dense.metrics()})
+        if not by_host:
             return {}
         options, out = self.request.agreement, self.request.spec.run.out
         lost = 0 if out is None else updates_lost(out)
         return judged | ({"updates_lost": lost} if lost else {}) | {
             "hosts": self.roles.trainers, "servers": self.roles.servers, "sync_servers": self.roles.sync_servers,
             "sync": options.sync, "cache": options.cache, "rounds": self.schedule.rounds * self.request.spec.run.epochs,
-            "bytes_by_kind": summed([host["bytes_by_kind"] for host in reported]),
-            "bytes_by_phase": summed([host["bytes_by_phase"] for host in reported]),
-            "rows_of_hosts": _added([host["rows"] for host in reported]),
-            "dense_of_hosts": _added([host["dense"] for host in reported]),
+            "bytes_by_kind": summed([host["bytes_by_kind"] for host in by_host]),
+            "bytes_by_phase": summed([host["bytes_by_phase"] for host in by_host]),
+            "rows_of_hosts": _added([host["rows"] for host in by_host]),
+            "dense_of_hosts": _added([host["dense"] for host in by_host]),
         }  # fmt: skip
 
     def _learner(self, nets: list[Any]) -> ClickLearner:
@@ -266,8 +266,8 @@ def _doubt(loss: float, entropy: float) -> str:
         if has_diverged
         else "it has learned too little; train longer."
     )
-    reported = f"{entropy:,.0f}" if 100 <= entropy < 1e12 else f"{entropy:.3g}".replace("e+", "e")
-    return f"The model is worse than knowing the share of clicks alone (normalized entropy {reported}): {why}"
+    shown = f"{entropy:,.0f}" if 100 <= entropy < 1e12 else f"{entropy:.3g}".replace("e+", "e")
+    return f"The model is worse than knowing the share of clicks alone (normalized entropy {shown}): {why}"
 
 
 def _added(metrics: list[dict[str, Any]]) -> dict[str, Any]:

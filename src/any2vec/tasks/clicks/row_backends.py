@@ -63,7 +63,7 @@ class RowBackend:
     accesses: Sequence[PooledTable]
     is_placed: bool
     """the accesses want placed rows"""
-    reported: HeldRowsNotices | None = None
+    on_held: HeldRowsNotices | None = None
     """on the host that decides which trainers count"""
     metrics: Callable[[], dict[str, Any]] = field(default=dict)
 
@@ -131,11 +131,11 @@ def _held(setting: RowBackendOptions, transport: Transport, how: MOfN) -> RowBac
     server = RowServer(transport, {_NAME: block}, bound=0, trainers=[decider])
     block.applied = partial(server.tick, trainer=decider)
     client = RowClient(server, _bounds(setting))
-    reported = None
+    on_held = None
     if transport.rank == decider:
-        reported = HeldRowsNotices(RowClient(server, _bounds(setting), worker=_WORKER_OF_NOTICES))
+        on_held = HeldRowsNotices(RowClient(server, _bounds(setting), worker=_WORKER_OF_NOTICES))
     accesses = [HeldRows(client)] * bool(setting.workers)
-    return RowBackend(server, client, accesses, is_placed=True, reported=reported)
+    return RowBackend(server, client, accesses, is_placed=True, on_held=on_held)
 
 
 def _server(setting: RowBackendOptions, transport: Transport, block: TrainedBlock) -> RowServer:

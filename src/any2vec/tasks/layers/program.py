@@ -100,7 +100,7 @@ class NodeProgram(InMemoryProgram):
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         agreed = self.agreed()
-        reported = gather_json(self.transport, {"bytes": self._bytes()} | self.learner.reported(), "facts")
+        by_host = gather_json(self.transport, {"bytes": self._bytes()} | self.learner.host_metrics(), "facts")
         if agreed is None:
             return {}
         return (
@@ -109,11 +109,11 @@ class NodeProgram(InMemoryProgram):
                 "trainer": self.request.spec.model.trainer,
                 "hosts": self.transport.hosts,
                 "layers": self.request.spec.model.num_layers,
-                "bytes_by_kind": summed([host["bytes"] for host in reported]),
+                "bytes_by_kind": summed([host["bytes"] for host in by_host]),
                 "layers_by_host": [stop - start for start, stop in pairwise(self.learner.bounds)],
-                "seconds_by_layer": [spent for host in reported for spent in host["seconds"]],
+                "seconds_by_layer": [spent for host in by_host for spent in host["seconds"]],
             }
-            | self.learner.metrics(reported)
+            | self.learner.metrics(by_host)
         )
 
     def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> NetworkLearner:

@@ -47,8 +47,8 @@ class TrainerProgram(Program):
         driver = None
         if transport.rank in roles.training:
             driver = _driver(transport, roles, self._tables, own)
-            announces_state = self._tables is None and transport.rank == roles.training.start
-            self._parts = assigned_parts(QueueWorker(transport, 0), own, driver, announces_state)
+            sends_state = self._tables is None and transport.rank == roles.training.start
+            self._parts = assigned_parts(QueueWorker(transport, 0), own, driver, sends_state)
             _compile(own)
         transport.barrier("ready", timeout=LONG_WORK)
         if isinstance(driver, SummedBatches):

@@ -147,8 +147,8 @@ class CachedTriples(TripleProgram):
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         own = {"rows_of_hosts": self.entities.metrics(), "relation_rows_of_hosts": self.relations.metrics()}
-        reported = gather_numbers(self.transport, own)
-        if not reported:
+        by_host = gather_numbers(self.transport, own)
+        if not by_host:
             return {}
         num_entities = len(self.triples.entities)
         return {
@@ -156,7 +156,7 @@ class CachedTriples(TripleProgram):
             "num_negatives": self.request.spec.model.negatives_of(num_entities) or num_entities,
             "hosts": self.transport.hosts, "cache": self._options.cache,
             "rounds_per_epoch": self._options.rounds_per_epoch,
-            **{name: summed([host[name] for host in reported]) for name in reported[0]},
+            **{name: summed([host[name] for host in by_host]) for name in by_host[0]},
         }  # fmt: skip
 
     def close(self, error: BaseException | None = None) -> None:

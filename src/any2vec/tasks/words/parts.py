@@ -125,8 +125,8 @@ def _all_parts(transport: Transport, corpus: Corpus | None) -> list[dict[str, An
         own = {"name": corpus.path.name, "num_slots": len(corpus.tokens)} | {
             name: corpus.meta[name] for name in ("kind", "num_tokens", "num_sentences", "bad_bytes", "bad_by_span")
         }
-    reported = gather_json(transport, own, PHASE)
-    parts: list[dict[str, Any]] = json.loads(text_of(transport.share([text_part(json.dumps(reported))], PHASE)[0]))
+    by_host = gather_json(transport, own, PHASE)
+    parts: list[dict[str, Any]] = json.loads(text_of(transport.share([text_part(json.dumps(by_host))], PHASE)[0]))
     return parts
 
 

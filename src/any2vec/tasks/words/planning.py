@@ -152,11 +152,11 @@ def _part(part: dict[str, Any] | None) -> list[tuple[str, str]]:
         return []
     if not part["nodes"]:
         return [("its part", f"{part['tokens']:,} tokens of the text")]
-    reported = (
+    part_row = (
         f"{part['cut']}: {part['nodes']:,} nodes, {part['edges']:,} stored edges, {size(sum(part['memory'].values()))}"
     )
     first = [("", f"+ {size(part['reading_bytes'])} for a while to read and cut the graph, on the first host")]
-    return [("its part", reported), *(first if part["edges"] else [])]
+    return [("its part", part_row), *(first if part["edges"] else [])]
 
 
 def _link(result: dict[str, Any]) -> str:

@@ -212,8 +212,8 @@ def prepare_distributed(
         part_N = np.empty(0, np.int32)
         if transport.rank == 0:
             part_N = (metis_in_process if joined() else metis_partition)(graph.csr, transport.hosts)
-        reported = transport.share([Part("ids", part_N.astype(np.uint16))], PHASE, timeout=LONG_WORK)
-        sharding = NodeSharding.of(reported[0].array, transport.hosts)
+        received = transport.share([Part("ids", part_N.astype(np.uint16))], PHASE, timeout=LONG_WORK)
+        sharding = NodeSharding.of(received[0].array, transport.hosts)
     else:
         sharding = NodeSharding.make(graph.csr, transport.hosts, partition)
     part = cut_part(graph.csr, sharding, transport.rank, graph.is_directed)

@@ -99,7 +99,7 @@ class SweptPairs:
         number = sweep % self._sweeps
         positions, done = self.cut(number + 1) - self.cut(number), 0
 
-        def reported() -> Iterator[np.ndarray]:
+        def blocks() -> Iterator[np.ndarray]:
             nonlocal done
             for pair_M2 in self.blocks(sweep):
                 self._tick(done, 2 * positions)
@@ -107,7 +107,7 @@ class SweptPairs:
                 yield pair_M2
 
         note = self._note(sweep)
-        return TripleBuckets.create(self.folder, self.parts, 0, reported, overwrite=True, note=note, are_rows=True)
+        return TripleBuckets.create(self.folder, self.parts, 0, blocks, overwrite=True, note=note, are_rows=True)
 
     def _note(self, sweep: int) -> dict[str, int | str]:
         return {"sweep": sweep, "sweeps": self._sweeps, "window": self._window, "stream": self.digest}

@@ -27,22 +27,22 @@ def metrics_of_rounds(
     """Bytes and times of all hosts, at rank 0; all call it together. seconds: of training."""
     agree = request.agreement
     assert isinstance(agree, RoundAgreement | CachedRows)
-    reported = gather_numbers(transport, {
+    by_host = gather_numbers(transport, {
         "seconds": driver.seconds, "share": driver.seconds / max(seconds, 1e-9),
         "walk_seconds": driver.walk_seconds, "counts": driver.metrics(),
     })  # fmt: skip
-    if not reported:
+    if not by_host:
         return {}
 
     def mean(name: str) -> float:
-        return float(sum(host[name] for host in reported) / len(reported))
+        return float(sum(host[name] for host in by_host) / len(by_host))
 
     return {
         "hosts": transport.hosts, **agree.metrics(transport.hosts),
         "rounds": driver.rounds, "rounds_per_epoch": agree.rounds(transport.hosts),
-        "bytes_by_kind": summed([host["bytes_by_kind"] for host in reported]),
-        "bytes_by_phase": summed([host["bytes_by_phase"] for host in reported]),
+        "bytes_by_kind": summed([host["bytes_by_kind"] for host in by_host]),
+        "bytes_by_phase": summed([host["bytes_by_phase"] for host in by_host]),
         "agree_seconds": mean("seconds"), "agree_share": mean("share"),
         **({"walk_seconds": mean("walk_seconds")} if request.spec.hosts.partition is not None else {}),
-        **{name: histogram([host["counts"][name] for host in reported]) for name in reported[0]["counts"]},
+        **{name: histogram([host["counts"][name] for host in by_host]) for name in by_host[0]["counts"]},
     }  # fmt: skip

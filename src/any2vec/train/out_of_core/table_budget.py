@@ -58,8 +58,8 @@ def agreed_plan(request: Request, transport: Transport, size: Size) -> BufferPla
         of_a_run_H3 = found_H3[found_H3[:, 1] > 0]
         runs = len(np.unique(of_a_run_H3[:, 1:], axis=0))
         answer = [control(found_H3[:, 0].max(), *(of_a_run_H3[0, 1:] if runs else (0, 0)), runs)]
-    reported = transport.share(answer, "plan", timeout=LONG_WORK)[0].array.astype(np.int64)
-    fixed, partitions, capacity, runs = (int(number) for number in reported)
+    numbers = transport.share(answer, "plan", timeout=LONG_WORK)[0].array.astype(np.int64)
+    fixed, partitions, capacity, runs = (int(number) for number in numbers)
     if runs > 1:
         raise JobError(
             f"The hosts find parts of several unfinished runs below {out}; start again with --overwrite "

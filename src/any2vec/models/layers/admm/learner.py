@@ -81,13 +81,13 @@ class AdmmLearner(NetworkLearner):
                 for number, index, *values in array.tolist():
                     self.history[int(number)][int(index)] = values
 
-    def reported(self) -> dict[str, Any]:
-        return super().reported() | {"history": self.history}
+    def host_metrics(self) -> dict[str, Any]:
+        return super().host_metrics() | {"history": self.history}
 
-    def metrics(self, reported: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def metrics(self, by_host: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Monitors by epoch, each added up over all layers in their order."""
         found: dict[str, list[float]] = {name: [] for name in MONITORS}
-        for epoch in zip(*(host["history"] for host in reported), strict=True):
+        for epoch in zip(*(host["history"] for host in by_host), strict=True):
             layers = {int(index): values for host in epoch for index, values in host.items()}
             columns = zip(*(layers[index] for index in sorted(layers)), strict=True)
             for name, column in zip(MONITORS, columns, strict=True):

@@ -100,7 +100,7 @@ class HeldRowsNotices:
         self.name = name
         self._owners = np.flatnonzero(np.diff(client.bounds)).tolist()
 
-    def announce(self, step: int, trainers: Sequence[int]) -> None:
+    def notify(self, step: int, trainers: Sequence[int]) -> None:
         """These trainers, ascending, count in a step; it has taken effect when this returns.
 
         Raises:

@@ -135,10 +135,10 @@ class RemoteRows(PooledTable):
         size_S = np.where(self._is_pulled_S, np.searchsorted(rows.row_U, arrays.stop_S) - low_S, 0)
         placed_K, where_U = np.empty(int(size_S.sum()), np.int64), np.zeros(len(rows.row_U), np.int32)
         place_groups(rows.row_U, low_S, size_S, arrays.shift_S, placed_K, where_U)
-        bags = self._stripes(rows) if self._is_pooled_F.any() else None
+        bags = self._owned_bags(rows) if self._is_pooled_F.any() else None
         return _Routes(low_S, size_S, placed_K, where_U, bags)
 
-    def _stripes(self, rows: BatchRows) -> OwnedBags:
+    def _owned_bags(self, rows: BatchRows) -> OwnedBags:
         hosts, size = len(self.client.bounds) - 1, len(rows.id_M)
         slot_M, bag_M, count_M = (np.empty(size, np.int64) for _ in range(3))
         id_end_H1, bag_end_H1 = np.zeros(hosts + 1, np.int64), np.zeros(hosts + 1, np.int64)

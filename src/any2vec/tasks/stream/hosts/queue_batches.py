@@ -29,16 +29,16 @@ class QueueBatches:
     """The schedule: batches as they come, until none follows. It rests with the others in between.
 
     Args:
-        announces_state: whether rank 0 learns the state from this trainer, each of which has all of it.
+        sends_state: whether rank 0 learns the state from this trainer, each of which has all of it.
     """
 
     def __init__(
-        self, queue_worker: QueueWorker, learner: StreamLearner, driver: TrainerDriver, announces_state: bool
+        self, queue_worker: QueueWorker, learner: StreamLearner, driver: TrainerDriver, sends_state: bool
     ) -> None:
         self.queue_worker = queue_worker
         self.learner: Any = learner
         self.driver = driver
-        self.announces_state = announces_state
+        self.sends_state = sends_state
 
     def __iter__(self) -> Iterator[Work[TokenBatch]]:
         receiver, driver, learner = Receiver(), self.driver, self.learner
@@ -49,13 +49,13 @@ class QueueBatches:
             if phase == REST:
                 if isinstance(driver, ServedBatches):
                     driver.quiesce(int(parts[0].array[0]))
-                state = learner.state_dict().values() if self.announces_state else ()
-                self.queue_worker.announce([Part("dense", array.copy()) for array in state])
+                state = learner.state_dict().values() if self.sends_state else ()
+                self.queue_worker.report([Part("dense", array.copy()) for array in state])
             elif is_put(parts):
                 learner.load_state_dict(
                     dict(zip(learner.state_dict(), (part.array for part in parts[1:]), strict=True))
                 )
-                self.queue_worker.announce([stats_part(Stats(0, 0.0, 0))])
+                self.queue_worker.report([stats_part(Stats(0, 0.0, 0))])
             else:
                 piece = receiver.piece(parts)
                 if isinstance(driver, ServedBatches):
@@ -66,12 +66,12 @@ class QueueBatches:
 
     def on_work(self, work: Work[TokenBatch], stats: Stats) -> None:
         """A batch has ended."""
-        self.queue_worker.announce([stats_part(stats)])
+        self.queue_worker.report([stats_part(stats)])
 
 
 def assigned_parts(
-    queue_worker: QueueWorker, learner: StreamLearner, driver: TrainerDriver, announces_state: bool
+    queue_worker: QueueWorker, learner: StreamLearner, driver: TrainerDriver, sends_state: bool
 ) -> LoopParts:
     """What the loop of a trainer takes."""
-    batches = QueueBatches(queue_worker, learner, driver, announces_state)
+    batches = QueueBatches(queue_worker, learner, driver, sends_state)
     return LoopParts(batches, learner, driver, batches.on_work)

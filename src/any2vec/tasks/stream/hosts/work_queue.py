@@ -117,7 +117,7 @@ class QueueLearner:
             self.tables.load_state_dict(state)
         else:
             for peer in self.work_queue.peers:
-                self.work_queue.stripes(put_parts([array.copy() for array in known.values()]), peer)
+                self.work_queue.assign(put_parts([array.copy() for array in known.values()]), peer)
             self.work_queue.quiesce([control(0)])
 
     def embeddings(self, vocabulary: StreamVocabulary) -> Embeddings:
@@ -144,9 +144,9 @@ class QueueLearner:
             self._assign_round()
         last = max(self._clock.values())
         self._clock = dict.fromkeys(self._clock, last)
-        reported = self.work_queue.quiesce([control(last)])
-        self._receive([done for done in reported if done.number >= 0])
-        resting = {done.peer: done.parts for done in reported if done.number < 0}
+        done_pieces = self.work_queue.quiesce([control(last)])
+        self._receive([done for done in done_pieces if done.number >= 0])
+        resting = {done.peer: done.parts for done in done_pieces if done.number < 0}
         if self.tables is None:
             state = (part.array for part in resting[self.work_queue.peers[0]])
             self.own.load_state_dict(dict(zip(self.own.state_dict(), state, strict=True)))
@@ -178,8 +178,8 @@ class QueueLearner:
             HostError: a host is lost.
         """
         assigned = {str(peer): count for peer, count in self.work_queue.assigned.items()}
-        reported = {"dropped": 0, "staleness": {"0": self.batches}} if self.tables is None else self.tables.metrics()
-        return {"batches": assigned, **reported}
+        done_pieces = {"dropped": 0, "staleness": {"0": self.batches}} if self.tables is None else self.tables.metrics()
+        return {"batches": assigned, **done_pieces}
 
     def _assign_round(self) -> None:
         """Start what was born, then deal what has come together."""
@@ -193,7 +193,7 @@ class QueueLearner:
                 self.own.start(rows)
                 self.tables.begin(rows, self._birth, clock if self.in_rounds else ANY_TIME)
         if not self.in_rounds:
-            self._stripes(batches[0], self.work_queue.least_loaded(), np.zeros(0, np.int64))
+            self._assign(batches[0], self.work_queue.least_loaded(), np.zeros(0, np.int64))
             return
         if self._num_rows:
             batches = without_lost_rows(batches, self._num_rows)
@@ -202,17 +202,17 @@ class QueueLearner:
             len(self._clock) - len(batches)
         )
         for peer, batch in zip(self.work_queue.peers, batches, strict=True):
-            self._stripes(batch, peer, rows if self.tables is None else np.zeros(0, np.int64))
+            self._assign(batch, peer, rows if self.tables is None else np.zeros(0, np.int64))
 
-    def _stripes(self, batch: TokenBatch, peer: int, born: np.ndarray) -> None:
+    def _assign(self, batch: TokenBatch, peer: int, born: np.ndarray) -> None:
         piece = Piece(replace(batch, born=born), self._clock[peer], self._birth)
-        number = self.work_queue.stripes(self._senders[peer].parts(piece), peer)
+        number = self.work_queue.assign(self._senders[peer].parts(piece), peer)
         if batch.is_replayed:
             self._replayed.add(number)
         self._clock[peer] += 1
 
-    def _receive(self, reported: list[Done]) -> None:
-        for done in reported:
+    def _receive(self, done_pieces: list[Done]) -> None:
+        for done in done_pieces:
             if len(done.parts) != 1:
                 raise HostError(f"Rank {done.peer} sent {len(done.parts)} parts about a batch, not one.")
             self.batches += 1
