@@ -31,7 +31,7 @@ class Embeddings:
         vectors: (N, D), kept as given when float32 (a memory map stays one).
         output: (N, D), the context rows of the model, where it has them.
         counts: (N,) how often each key came, for "the most frequent" in evaluation and spelling help.
-        meta: JSON-ready facts to keep with the rows (model, options).
+        meta: JSON-ready metadata to keep with the rows (model, options).
         encoder: makes vectors of words that have no row (`encoders`); None: such words are unknown.
 
     Raises:

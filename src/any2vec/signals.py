@@ -41,7 +41,7 @@ def note_stop(asked: Stoppable, number: int) -> None:
 
 
 def name_of(number: int) -> str:
-    """SIGKILL for 9; a number that is no signal's is told as it is."""
+    """SIGKILL for 9; a number that is no signal's is shown as it is."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -347,7 +347,7 @@ def test_what_a_faulty_host_sends_is_an_error(
     monkeypatch.setattr(Message, "of", of)
     graph = random_graph(60, 240, 8)
     options = WalkOptions(walks_per_node=3, walk_length=10, p=5, q=0.3)
-    with pytest.raises(MessageError, match=r"Rank 1|A host reported"):
+    with pytest.raises(MessageError, match=r"Rank 1|A host sent"):
         together(split_graph(graph, NodeSharding.make(graph.csr, 2, "hash")), options, own_share)
 
 

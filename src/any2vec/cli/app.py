@@ -99,7 +99,7 @@ class LazyGroup(TyperGroup):
 
 
 def _usage(error: Any) -> str:
-    """What click says of a wrong command line, and where the right one is told."""
+    """Click's error for a wrong command line, and which `--help` shows the right one."""
     said = " ".join((_wrong_value(error) or error.format_message()).split()).rstrip(".?")
     context = getattr(error, "ctx", None)
     return f"{said}; see {context.command_path} --help." if context is not None else f"{said}."

@@ -84,7 +84,7 @@ class Bar:
             del self._began[name]
             self._over.add(name)
         if is_step and not is_last and self._live is None:
-            return  # a log hears of a step once, when it is over
+            return  # a log has one line for a step, when it is over
         text = duration(spent) if is_last else ""
         if not is_last and not is_step:
             text = f"{100 * done / total:.0f} %" if total else number(done)

@@ -83,7 +83,7 @@ def explain(error: BaseException) -> tuple[int, str]:
             return EXIT_BUG, ""
         case MemoryError():
             return EXIT_BAD_INPUT, (
-                "Not enough memory; `any2vec estimate` tells what a run needs, and a smaller --dim or --max-vocab, "
+                "Not enough memory; `any2vec estimate` shows what a run needs, and a smaller --dim or --max-vocab, "
                 "or a larger --min-count, lowers it."
             )
         case OSError():

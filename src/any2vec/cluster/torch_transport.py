@@ -50,7 +50,7 @@ _START, _REST = 0, 1
 
 
 class _Line:
-    """One peer: what is to be sent to it, and when it was last heard."""
+    """One peer: what is to be sent to it, and when its last message came."""
 
     def __init__(self, peer: int) -> None:
         self.peer = peer
@@ -131,7 +131,7 @@ class TorchTransport(Transport):
                         f"Rank {missing} is alive and did not come to the end in {self.patience:g} s, "
                         f"where rank {self.rank} waits for it."
                     )
-                    self._fail(late)  # the others are told
+                    self._fail(late)  # the others are notified
                     raise late
                 self._inbox.wait(_SERVICE, (), self._tick)
 
@@ -196,7 +196,7 @@ class TorchTransport(Transport):
             raise HostError(f"Rank {peer} has ended, and rank {self.rank} still waits for a message of it.")
 
     def _fail(self, error: HostError) -> None:
-        """Remember the first error, wake who waits, and tell the other hosts: who told us may not have come further."""
+        """Remember the first error, wake waiting threads, and notify the other hosts, as the sender may have failed."""
         with self._inbox.lock:
             if self._error is not None:
                 return
@@ -215,7 +215,7 @@ class TorchTransport(Transport):
         before = awake = time.monotonic()
         while not self._stopped.wait(self._tick):
             now = time.monotonic()
-            if now - before > 2 * self._tick + 1:  # this process was stopped itself, so it could hear nobody
+            if now - before > 2 * self._tick + 1:  # this process was stopped itself, so it could receive nothing
                 awake = now
             before = now
             for line in self._lines.values():
@@ -319,7 +319,7 @@ class TorchTransport(Transport):
         line.is_silent = False
 
     def _lose(self, line: _Line, error: Exception) -> None:
-        """The connection to a peer is closed (torch tells it by a RuntimeError), or this host cannot go on with it."""
+        """The connection to a peer is closed (torch raises a RuntimeError), or this host cannot go on with it."""
         if line.has_ended:
             return
         if isinstance(error, RuntimeError):

@@ -71,7 +71,7 @@ class Transport(ABC):
 
     @abstractmethod
     def abort(self, reason: str) -> None:
-        """End because this host failed; the others are told the reason, one sentence, where that is possible."""
+        """End because this host failed; the reason, one sentence, is sent to the others, where that is possible."""
 
     def __enter__(self) -> Self:
         return self
@@ -219,7 +219,7 @@ def _channel_number(name: str) -> int:
 
 
 def gather_json(transport: Transport, own: Any, phase: str, timeout: float | None = None) -> list[Any]:
-    """What each host tells, by rank, at rank 0; nothing elsewhere. All call it together."""
+    """The value of each host, by rank, at rank 0; nothing elsewhere. All call it together."""
     found = transport.gather([text_part(json.dumps(own))], phase, timeout=timeout)
     return [json.loads(text_of(parts[0])) for parts in found.values()]
 

@@ -23,7 +23,7 @@ _CHANNEL = "deal"
 
 
 class Done(NamedTuple):
-    """What a peer told at the end of a piece."""
+    """What a peer reported at the end of a piece."""
 
     peer: int
     number: int
@@ -50,7 +50,7 @@ class WorkQueue:
         self.assigned = dict.fromkeys(self.peers, 0)
         """pieces that each peer has been dealt"""
         self._held: dict[int, list[int]] = {peer: [] for peer in self.peers}
-        """numbers of the pieces whose end a peer has not told, oldest first"""
+        """numbers of the pieces whose end a peer has not reported, oldest first"""
         self._done: list[Done] = []
         self._number = 0
 
@@ -65,7 +65,7 @@ class WorkQueue:
         Returns its number, counted from 0.
 
         Raises:
-            HostError: nobody told the end of a piece in time, or a host is lost.
+            HostError: nobody reported the end of a piece in time, or a host is lost.
         """
         peer = self.least_loaded() if peer is None else peer
         while len(self._held[peer]) >= self.credits:
@@ -85,15 +85,15 @@ class WorkQueue:
         return min(self.peers, key=lambda peer: (len(self._held[peer]), self.assigned[peer], peer))
 
     def done(self) -> list[Done]:
-        """What was told since the last call; waits for nothing."""
+        """What was reported since the last call; waits for nothing."""
         self._receive_all()
         done, self._done = self._done, []
         return done
 
     def quiesce(self, parts: Sequence[Part] = ()) -> list[Done]:
-        """Have every peer end its pieces and stand still; returns when all do, with what they told as `done`.
+        """Have every peer end its pieces and stand still; returns when all do, with what they reported as `done`.
 
-        What a peer told of its rest has the number -1. parts: what they hear with it.
+        What a peer reports of its rest has the number -1. parts: sent with the request.
 
         Raises:
             HostError: as `assign`.
@@ -115,7 +115,7 @@ class WorkQueue:
             self._receive()
 
     def _receive(self) -> None:
-        """Take the next end of a piece that a peer tells."""
+        """Take the next end of a piece that a peer reports."""
         message = self.transport.recv(None, DONE, _CHANNEL, self.patience)
         number = int(message.parts[0].array[0])
         held = self._held.get(message.sender, [])
@@ -129,7 +129,7 @@ class WorkQueue:
 
 
 class QueueWorker:
-    """A peer's side: it takes a piece, works, tells its end, and so on.
+    """A peer's side: it takes a piece, works, reports its end, and so on.
 
     Args:
         work_queue: rank of the host that deals.

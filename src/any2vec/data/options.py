@@ -81,7 +81,7 @@ class PairOptions:
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
 """name of a delimiter of columns -> the character"""
 ProgressCall = Callable[[int, int | None], None]
-"""is told how far reading is: (bytes done, bytes in all or None)"""
+"""is called with the progress of reading: (bytes done, bytes in all or None)"""
 
 
 def check_delimiter(delimiter: str | None) -> None:

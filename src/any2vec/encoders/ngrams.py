@@ -60,7 +60,7 @@ class NGramEncoder:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> NGramEncoder:
-        """Raises KeyError, TypeError or ValueError for what `options` and `arrays` have not told."""
+        """Raises KeyError, TypeError or ValueError for what is missing in `options` and `arrays`."""
         bucket_G, gram_GD = arrays["buckets"], arrays["rows"]
         known = {name: options[name] for name in ("min_n", "max_n", "buckets", "seed")}
         if not all(type(value) is int and value >= 0 for value in known.values()):

@@ -225,7 +225,7 @@ def draw_curves(progress: list[dict[str, Any]], theme: Theme) -> bytes:
 
 
 def draw_monitors(summary: dict[str, Any], theme: Theme) -> bytes:
-    """A PNG with what pdADMM-G tells of every epoch: Lagrangian, residual, decrease by block; logarithmic."""
+    """A PNG of every epoch of pdADMM-G: Lagrangian, residual, decrease by block; logarithmic."""
     decrease: dict[str, list[float]] = summary.get("decrease") or {}
     columns = [
         ("Lagrangian", {"": summary["lagrangian"]}), ("residual |p - q|", {"": summary.get("residual") or []}),

@@ -70,7 +70,7 @@ class LiveRun:
             raise InputError(f"{folder} holds no run; give the --out of `any2vec stream` or `any2vec train`.")
 
     def view(self) -> View:
-        """What the folder tells now; what is half-written there is left for the next time."""
+        """What the folder holds now; what is half-written there is left for the next time."""
         log = self._log()
         records = [] if log is None else _records(log)
         age = None

@@ -184,7 +184,7 @@ class _Trip:
     def run(self) -> np.ndarray:
         """Superstep after superstep, until every host knows that its own walks are over.
 
-        That each message says: all hosts hear it in the same exchange and stop there, so stopping costs no round.
+        Each message says so: all hosts learn it in the same exchange and stop there, so stopping costs no round.
         """
         while True:
             batch = self._next_batch()

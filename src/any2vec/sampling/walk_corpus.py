@@ -49,7 +49,7 @@ class WalkCorpus:
         return sum(self.bytes_by_kind.values()) / max(1, self.steps)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON tells it."""
+        """JSON-ready."""
         own = (
             "messages",
             "bytes_by_kind",

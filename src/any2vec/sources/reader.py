@@ -1,7 +1,7 @@
 """`python -m any2vec.sources.reader`: reads one source in its own process and writes its batches as messages.
 
 The order is a line of JSON on standard input (an address may hold a password, which no list of processes is to show):
-address, number, options, seed, position. Each message on standard output has what the reader tells, as
+address, number, options, seed, position. Each message on standard output has a batch or the end, as
 JSON, and the arrays of a batch, if there is one. The pipe is the bounded queue: while nobody takes, the reader waits
 and reads nothing. It ends with its parent, whose end is that of standard input.
 """

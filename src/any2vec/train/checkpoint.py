@@ -153,7 +153,7 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 def note_loss(out: Path, rank: int, updates: int) -> None:
     """Leave word in the run folder for whoever goes on: so many updates of this trainer are in no checkpoint.
 
-    It says nothing where the folder cannot be written: the error that ends this host is told all the same.
+    It says nothing where the folder cannot be written: the error that ends this host is raised all the same.
     """
     with suppress(OSError):
         out.mkdir(parents=True, exist_ok=True)

@@ -204,7 +204,7 @@ def _with_folder(spec: RunSpec) -> RunSpec:
             check_not_begun(folder)
         check_folder_free(folder, run.overwrite or run.resume, RESULT_FORMAT)
         _check_apart(run.start, folder)
-        with own_folder(folder):  # who may not have it is told before data are read
+        with own_folder(folder):  # fails before data are read if another process has it
             if not run.resume and (spec.hosts.restarts or allowed):
                 remove_unfinished(folder)  # now, or a restart would take the former result for its own
     if spec.hosts.restarts and folder is None:

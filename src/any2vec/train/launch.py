@@ -31,12 +31,12 @@ _log = logging.getLogger("any2vec")
 def train_in_processes(spec: RunSpec, hooks: Hooks) -> Result:
     """The result of a run whose hosts are processes.
 
-    Each restart is told at once, as a warning of the logger "any2vec": a line on standard error, if nobody set it up.
+    Each restart is logged at once, as a warning of the logger "any2vec": a line on standard error, if nobody set it up.
 
     Raises:
         HostError: a host was lost, and there are no restarts left.
         Interrupted: the run was asked to stop.
-        Others, as `fit`, are told as HostError: the sentence of the first rank that failed.
+        Others, as `fit`, are raised as HostError: the sentence of the first rank that failed.
     """
     records: list[Any] = []
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from any2vec.types import Schedule, Span, Stats, Work
 
 WORK_SECONDS = 0.35
-"""works grow or shrink to take about so long: a stop is soon heard, and threads seldom wait for each other"""
+"""works grow or shrink to take about so long: a stop soon takes effect, and threads seldom wait for each other"""
 MOST_PIECES = 256
 """pieces of a work, per thread, at most"""
 
@@ -93,7 +93,7 @@ def run(
 ) -> None:
     """Do all work of the schedule.
 
-    `report` hears of each piece; it makes records and checkpoints, and stops a run by raising.
+    `report` is called with each piece; it makes records and checkpoints, and stops a run by raising.
     """
     for work in schedule:
         driver.before(work)

@@ -1,4 +1,4 @@
-"""Progress records: what a run tells its log, its bar and whoever listens."""
+"""Progress records of a run: for its log, its progress bar and callbacks."""
 
 from __future__ import annotations
 

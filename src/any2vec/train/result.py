@@ -1,4 +1,4 @@
-"""The result of a run, and what is told of it: its summary, remarks on its data, counts of all hosts."""
+"""The result of a run: vectors, summary, remarks on its data, counts of all hosts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Result:
 def run_summary(
     request: Request, rows: int, recorder: Recorder, compile_seconds: float, metadata: dict[str, Any]
 ) -> dict[str, Any]:
-    """What is told of every run."""
+    """The part of the summary that every run has."""
     last = recorder.records[-1] if recorder.records else None
     train_seconds = last.seconds if last is not None else recorder.seconds  # all of it was done before
     again, allowed = restarts()  # by torchrun; a parent that starts the hosts counts for itself
@@ -83,7 +83,7 @@ def histogram(counts: Sequence[dict[str, int]]) -> dict[str, int]:
 
 
 def remarks(metrics: dict[str, Any]) -> list[str]:
-    """What a person should hear of the data: a sentence for each thing that was mended on the way in, or is in vain."""
+    """Remarks on the data for the user: a sentence for each thing that was repaired while reading, or has no effect."""
     item = "triples" if metrics.get("kind") == "triples" else "edges"
     odd = {
         "bad_bytes": "invalid bytes in the text, treated as --bad-bytes says",

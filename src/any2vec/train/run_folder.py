@@ -50,7 +50,7 @@ _GRACE = 2.0
 def run_folder(out: Path | None, resume: bool, settings: dict[str, Any]) -> Iterator[Path | None]:
     """Make the run folder, and yield its log of progress; a whole result that is there stays until the new one is.
 
-    run.json comes first: it tells whose folder this is while there is nothing else. A run that fails leaves its
+    run.json comes first: it says whose folder this is while there is nothing else. A run that fails leaves its
     checkpoint there, and without one the folder as it was. No other process writes into it meanwhile.
 
     Raises:
@@ -172,7 +172,7 @@ def write_result(
     settings: dict[str, Any],
     parts: Mapping[str, Writable],
 ) -> None:
-    """Write what a run made, its facts and its machine; the checkpoint goes when the result is whole.
+    """Write the result of a run, its settings and its machine; the checkpoint goes when the result is whole.
 
     The files are made aside and then take the place of a former result's together, for the time of some renames, in
     which nobody is stopped.
@@ -300,7 +300,7 @@ def open_finished(out: Path, settings: dict[str, Any]) -> tuple[Embeddings, dict
     """(embeddings, summary) of a run that was finished before.
 
     Raises:
-        InputError: it had other settings, or its facts cannot be read.
+        InputError: it had other settings, or run.json cannot be read.
     """
     try:
         about = json.loads((out / ABOUT).read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
 """`python -m any2vec.train.worker SPEC`: one host of a run that a parent has spread over processes.
 
-SPEC is what `RunSpec.to_json` wrote, or a file that holds it. Rank 0 tells the parent how far it is, a line of JSON at
-a time.
+SPEC is what `RunSpec.to_json` wrote, or a file that holds it. Rank 0 sends its progress to the parent, a line of
+JSON at a time.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def judge(run: Path, embeddings: Any, data: Path, values: dict[str, Any], refere
 
 
 def _seed_of(run: Path) -> int:
-    """The seed of the run in a folder; 1 where nothing tells it."""
+    """The seed of the run in a folder; 1 where it is not known."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         return int(json.loads((run / "run.json").read_text(encoding="utf-8"))["settings"]["seed"])
     return 1

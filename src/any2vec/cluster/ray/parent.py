@@ -1,4 +1,4 @@
-"""What the driver of a Ray job hears from its parent and says to it: JSON lines, and signs of life."""
+"""Messages between the driver of a Ray job and its parent: JSON lines, and heartbeats."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Parent:
 
 
 class Lines:
-    """What rank 0 writes, as it comes in pieces, told line by line."""
+    """What rank 0 writes, as it comes in pieces, passed on line by line."""
 
     def __init__(self, announce: Callable[[str], None]) -> None:
         self._announce = announce

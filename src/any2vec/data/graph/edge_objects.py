@@ -16,7 +16,7 @@ _FREE_NODES = 10_000_000
 
 
 def read_object(source: Any, options: GraphOptions) -> Graph:
-    """The graph of an object, told by what it offers (no library is imported for the test).
+    """The graph of an object, recognized by its attributes (no library is imported for the test).
 
     Raises:
         InputError: it is of no known kind.

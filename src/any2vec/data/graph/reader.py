@@ -157,7 +157,7 @@ def read_matrix_market(text: np.ndarray, name: str, options: GraphOptions) -> Gr
     if ids is None:
         raise DataError(f"{shown} holds an entry whose row or column is not an integer; the file is damaged.")
     if len(ids) != 2 * num_entries:
-        raise DataError(f"{shown} announces {num_entries:,} entries and holds {len(ids) // 2:,}; the file is damaged.")
+        raise DataError(f"{shown} declares {num_entries:,} entries and holds {len(ids) // 2:,}; the file is damaged.")
     if ids.min() < 1 or ids.max() > num_nodes:
         raise DataError(f"{shown} holds an entry outside its {num_nodes:,} rows and columns (numbered from 1).")
     rows = (ids - 1).astype(np.int32)
@@ -204,5 +204,5 @@ def _sizes(text: np.ndarray, name: str, is_comment: np.ndarray) -> tuple[int, in
     if entries < 1:
         raise DataError(f"{name} holds no edges; give at least one.")
     if rows > MAX_NODES or rows > _FREE_NODES + _MAX_NODES_PER_BYTE * len(text):
-        raise DataError(f"{name} announces {rows:,} nodes for {len(text):,} bytes; the file looks damaged.")
+        raise DataError(f"{name} declares {rows:,} nodes for {len(text):,} bytes; the file looks damaged.")
     return rows, entries, int(start)

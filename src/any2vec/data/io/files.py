@@ -132,7 +132,7 @@ def read_blocks(
 ) -> Iterator[bytes]:
     """Yield the unpacked bytes of `path` (`-`: standard input) in blocks of `block_bytes`, the last one shorter.
 
-    gz, zst (window log up to 31) and xz are told by their first bytes, members and frames may follow one another.
+    gz, zst (window log up to 31) and xz are recognized by their first bytes, members and frames may follow one another.
     `on_read` gets every chunk of packed bytes (progress, hashing). Memory O(block) + the decompressor's window.
     span: only the bytes [start, stop) of the file, which are taken as they are.
 

@@ -140,7 +140,7 @@ class _Encoder:
 
 
 class WordEncoder(_Encoder):
-    """Encodes pieces of bytes; what separates words is told by the table of byte classes."""
+    """Encodes pieces of bytes; the table of byte classes says what separates words."""
 
     def __init__(self, writer: CorpusWriter, classes: np.ndarray) -> None:
         super().__init__(writer)

@@ -27,7 +27,7 @@ ProgressCall = Callable[[int, int | None], None]
 
 
 class Meter:
-    """Counts and hashes what is read; tells the callback, from the thread that encodes."""
+    """Counts and hashes what is read; calls the callback, from the thread that encodes."""
 
     def __init__(self, progress: ProgressCall | None, total: int | None) -> None:
         self.progress = progress
@@ -171,7 +171,7 @@ class Encoding:
         self._encoder.end_sentence()
 
     def finish(self, **more: Any) -> Any:
-        """What the writer makes of it; more: facts for its meta.json. DataError: there are no words."""
+        """What the writer makes of it; more: metadata for its meta.json. DataError: there are no words."""
         if self.num_types == 0:
             what = "is empty" if self.meter.done == 0 else "holds no words"
             raise DataError(f"{self._name} {what}; give text with words in it.")

@@ -1,8 +1,8 @@
 """The vocabulary of a text that lies in parts on several hosts: counted together, ranked as one host would rank it.
 
-Rank 0 hears the words of one part after another, each in the order of their first uses there. So it meets new words in
-the order of their first uses in the whole text, by which ties in count are ranked. It holds the union of all words, the
-others their own and, for a moment, 4 bytes for each word of the union; what is kept of the vocabulary goes to all.
+Rank 0 receives the words of one part after another, each in the order of their first uses there. So it meets new words
+in the order of their first uses in the whole text, by which ties in count are ranked. It holds the union of all words,
+the others their own and, for a moment, 4 bytes for each word of the union; what is kept of the vocabulary goes to all.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def count_together(
 
 
 class _Ranks:
-    """Stands where a `CorpusWriter` stands, and keeps what an encoder tells it: numbers, ranks, the vocabulary."""
+    """Stands where a `CorpusWriter` stands, and keeps what an encoder writes to it: numbers, ranks, the vocabulary."""
 
     def __init__(self) -> None:
         self.numbers: list[np.ndarray] = []
@@ -137,7 +137,7 @@ def _announce(transport: Transport, own: Vocabulary, order_T: np.ndarray) -> np.
 
 
 def _receive(transport: Transport, peer: int, union: _Union) -> None:
-    """Hear the words of one host, so that no two wait in memory, and answer with their numbers."""
+    """Receive the words of one host at a time, to save memory, and answer with their numbers."""
     transport.send(peer, (), PHASE)
     is_last = False
     while not is_last:
@@ -147,7 +147,7 @@ def _receive(transport: Transport, peer: int, union: _Union) -> None:
 
 
 def _summed_up(union: _Union, min_count: int, max_vocab: int | None) -> list[Part]:
-    """What all hosts hear of the vocabulary."""
+    """The parts of the vocabulary that are sent to all hosts."""
     rank, whole = union.ranked()
     kept = whole.truncate(min_count, max_vocab)
     digest = np.frombuffer(bytes.fromhex(fingerprint(whole.keys.arena, whole.counts)), np.uint8)

@@ -178,7 +178,7 @@ def evaluate_pip(
         references: find `svd` and `optimum`, too; that takes most of the time.
         cache_dir: where encoded text is kept.
         spill: how much memory counts and target may take, 512 MiB each by default, and where the rest goes.
-        stage: hears how far reading and counting are.
+        stage: called with the progress of reading and counting.
 
     Raises:
         InputError: options that do not go with the data.

@@ -1,4 +1,4 @@
-"""Walk segments: what a host tells another of the walks that it sent out; and rows that one host copies for another.
+"""Walk segments: the nodes that walkers of another host have visited here; and rows that one host copies for another.
 
 A walk segment is int32: -1 - ticket, the nodes that the walk visited, END where it ended early; then the next walk's.
 Visits cost 4 bytes each and a stay at a host 4 more. Nodes that traveled with the walker would cost 4 bytes at every

@@ -24,8 +24,8 @@ second node on); nodes so far; words drawn so far; rejections of this step; the 
 the words below; whether it was sent out by this host"""
 COLUMNS = 10
 GO, ARRIVED, NEAR, FAR, ROW = range(5)
-"""status on entry: goes on; goes on, and the node where it stands is not told yet; got its answer (the candidate is a
-neighbor of the last node, or is none); got the row of the last node"""
+"""status on entry: goes on; goes on, and its node is not in a segment yet; got its answer (the candidate is a neighbor
+of the last node, or is none); got the row of the last node"""
 LEAVES, ASKS_EDGE, ASKS_ROW, ENDED = range(5, 9)
 """status on exit: stands on another host's node; asks whether last -> candidate is an edge; asks for the row of the
 last node; is over"""
@@ -163,7 +163,7 @@ def advance(
     begins. segment: int32, room for the nodes that the walkers lack and one more each; the nodes that walker w has to
     tell its home are written to segment[segment_W1[w]:segment_W1[w + 1]], int64 (W + 1,).
 
-    A node is told by the host that chose it where that is the walker's home, else by the host that owns it; the last
+    A node is written by the host that chose it where that is the walker's home, else by the host that owns it; the last
     node of a walk by the one that chose it, for nobody goes there.
     """
     filled = 0

@@ -40,7 +40,7 @@ def row_sums_to_one(features: Features) -> Features:
 
 
 class NodeClassifier:
-    """Tells the classes of nodes.
+    """Predicts the classes of nodes.
 
     Args:
         weights: of the layers; the first one's take features as they come.

@@ -71,7 +71,7 @@ class NetworkLearner(ABC):
         self._stage = -1
 
     def run(self, work: Work[Span]) -> Stats:
-        """One epoch; its loss is the training nodes' cross-entropy, told by the host of the last layer.
+        """One epoch; its loss is the training nodes' cross-entropy, sent by the host of the last layer.
 
         Raises:
             InputError: there is none any more, for the training has diverged.

@@ -203,7 +203,7 @@ class RotatE(TripleModel):
 
 @dataclass(frozen=True, kw_only=True)
 class DotProduct(TripleModel):
-    """Dot product: linked nodes of a plain graph have rows that point the same way; relations are not told apart.
+    """Dot product: linked nodes of a plain graph have rows that point the same way; relations are not distinguished.
 
     Raises:
         InputError: an option is not legal.

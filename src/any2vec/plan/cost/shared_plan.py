@@ -97,7 +97,7 @@ def host_moves(walk: SharedWalk, bounds: Sequence[int], columns: int) -> HostMov
 def round_bytes(shapes: Sequence[tuple[int, int]], hosts: int, numbers: int, answers: int) -> int:
     """Bytes that all hosts together send to agree on float32 arrays of these shapes after a round.
 
-    numbers, answers: float64 that each host tells rank 0, and that rank 0 tells.
+    numbers, answers: float64 that each host sends to rank 0, and that rank 0 sends back.
     """
     dense = sum(4 * rows * columns for rows, columns in shapes)
     heads = 2 * overhead(1 + len(shapes))

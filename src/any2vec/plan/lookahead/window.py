@@ -56,7 +56,7 @@ class Uses(NamedTuple):
     note_G: np.ndarray
     """int64 (G,): what `put` noted for these uses, else NONE"""
     label_G: np.ndarray
-    """int64 (G,): what `admit` was told of them, else NONE"""
+    """int64 (G,): the payload given to `admit`, else NONE"""
 
 
 class UseWindow:
@@ -118,7 +118,7 @@ class UseWindow:
         return np.where(number_K == NONE, NONE, step_K)
 
     def labels(self, number_K: np.ndarray) -> np.ndarray:
-        """int64 (K,): what `admit` was told of uses of the window; anything where the number is NONE."""
+        """int64 (K,): the payloads given to `admit` for uses of the window; anything where the number is NONE."""
         return self._label_A[number_K & self._mask]
 
     def put(self, number_K: np.ndarray, note_K: np.ndarray) -> None:

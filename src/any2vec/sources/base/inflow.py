@@ -36,7 +36,7 @@ class Inflow:
 
     Each source has a queue of its own, of `most_bytes` (or one batch, if that is larger): while it is full, its thread
     waits and reads nothing, so that a server sees its connection fill up. A source that stalls holds no other. An error
-    that a source raises, against its promise, ends that source alone: `metrics` tells it.
+    that a source raises, against its promise, ends that source alone: `metrics` says so.
 
     Args:
         sources: with names that differ.
@@ -62,7 +62,7 @@ class Inflow:
         self._most_bytes = most_bytes
         self._in_step = in_step
         self._condition = threading.Condition()
-        """told to who takes; each lane's reader waits at `_room`"""
+        """notifies who takes; the reader of each queue waits at `_room`"""
         self._room = threading.Condition(self._condition._lock)  # type: ignore[attr-defined]
         self._is_closed = False
         self._turn = 0
@@ -115,7 +115,7 @@ class Inflow:
             return {worker.source.name: worker.position for worker in self._workers if worker.position is not None}
 
     def metrics(self) -> dict[str, dict[str, Any]]:
-        """By source's name: its own facts, and the lines and bytes that wait."""
+        """By source's name: its own metrics, and the lines and bytes that wait."""
         with self._condition:
             found = {}
             for worker in self._workers:

@@ -24,7 +24,7 @@ _NUMBERED = re.compile(r"\.(\d{1,6})$")
 
 
 class _Sibling(NamedTuple):
-    """A file that is, or once was, the followed one: told by its name."""
+    """A file that is, or once was, the followed one: recognized by its name."""
 
     changed: int
     """when it was last written, ns"""

@@ -2,7 +2,7 @@
 
 Delivery is exactly once where the address holds `{id}`, which each request has the id of the last line that came in its
 place (`?after={id}`; empty in the first): a server that honors it is asked for what follows. Else it is at least once:
-what a server repeats within the window of de-duplication is told by its id, or its text.
+what a server repeats within the window of de-duplication is recognized by its id, or its text.
 
 Requests: answers are read piece by piece, in between which the caller goes on; httpx stands behind a generator.
 """

@@ -23,7 +23,7 @@ class PythonLines(PacedSource):
     """Texts of an iterable: each item a string or bytes, a list of words, (id, text), or None for nothing for now.
 
     An item is one line: line ends in it become spaces. What is none of these is counted and skipped. An error of the
-    iterable ends the source; `metrics` tells it. Position: `items`.
+    iterable ends the source; `metrics` says so. Position: `items`.
     """
 
     def __init__(self, items: Iterable[Any], name: str, number: int, options: SourceOptions) -> None:

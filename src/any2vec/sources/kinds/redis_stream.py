@@ -1,7 +1,7 @@
 """Redis streams.
 
 Delivery is exactly once: what follows an entry's id can be asked for, as long as the server keeps it. What it trims
-before it is read is gone, and no server tells of it.
+before it is read is gone, and no server reports it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The steps of a pair move a row x along a row y of another table by rate * g'(x . y) * ((x* - x) . y): the rows of a
 table see the mean of y y^T over their steps. Each host has the agreed rows that it owns; it sums y y^T over them, and
-hosts add these D x D sums up: each adds a slice of all, in rank order in float64, and tells the others. That is
+hosts add these D x D sums up: each adds a slice of all, in rank order in float64, and sends it to the others. That is
 2 D (D + 1) bytes or less a table, host and direction in each of two phases, whatever the scheme, the rows or the hosts.
 
 Legend: B rows of a block, D dim, M numbers of all sums.
@@ -28,7 +28,7 @@ PHASE = "curvature"
 
 @dataclass(frozen=True)
 class PairSteps:
-    """What a task tells of its steps, each of which moves a row along one of another table."""
+    """A task's report of its steps, each of which moves a row along one of another table."""
 
     meets: Mapping[str, str]
     """table -> the one along whose rows its steps are"""
@@ -70,7 +70,7 @@ class OwnedRows(Protocol):
 
 
 class Curvatures:
-    """One host's side: tells the rules of its blocks, where they ask; else it does nothing."""
+    """One host's side: gives the rules of its blocks the curvature, where they ask for it."""
 
     def __init__(
         self, transport: Transport, steps: Callable[[], PairSteps] | None, blocks: Mapping[str, OwnedRows],

@@ -30,7 +30,7 @@ def exchange_among(
 
 
 class Rows(NamedTuple):
-    """Some rows of a table, and what is told of them."""
+    """Some rows of a table, and what is sent with them."""
 
     sharding: Blocks
     """owner h is the h-th member"""
@@ -124,7 +124,7 @@ def weighted_mean(
 
     size: rows of the block; changes: for each host ids int64 (K,) ascending, float32 (K, D), weights float32 (K,) > 0.
     Returns ids (U,) ascending of all that were sent, their means float32 (U, D), sums of weights float64 (U,). What
-    a single host tells comes out as it is: the product of two float32 is exact in float64.
+    a single host sends comes out as it is: the product of two float32 is exact in float64.
     """
     flags = np.zeros(size, bool)
     for ids, _, _ in changes:

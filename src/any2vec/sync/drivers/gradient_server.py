@@ -1,4 +1,4 @@
-"""The server of dense parameters: hears trainers one at a time, and answers when its rule says so.
+"""The server of dense parameters: takes requests one at a time, and answers when its rule says so.
 
 It speaks as servers of rows do (`tables.server.request`).
 """

@@ -109,7 +109,7 @@ class Rounds:
         return work.ends_epoch or (work.round.number + 1) % self.agreement.settle_every == 0
 
     def metrics(self) -> dict[str, dict[str, int]]:
-        """What the agreement tells of this host; {} for most."""
+        """The agreement's metrics of this host; {} for most."""
         return self.agreement.metrics() if isinstance(self.agreement, Measured) else {}
 
     def close(self, error: BaseException | None = None) -> None:

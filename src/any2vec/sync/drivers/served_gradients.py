@@ -67,7 +67,7 @@ class ServedGradients(DenseAgreement):
         self._examples = examples
         self._position = 0
         self._step = 0
-        """of the others, as it was told last"""
+        """of the others, as it was received last"""
         self._given = 0
         """index of the batch of the last gradient"""
         self._settled = 0

@@ -79,7 +79,7 @@ class SummedGradients(DenseAgreement):
         return self.replica.value if self.transport.rank == self.trainers[0] else None
 
     def metrics(self) -> dict[str, Any]:
-        """steps: of all together, told by the first trainer; wait_seconds: of this trainer."""
+        """steps: of all together, counted by the first trainer; wait_seconds: of this trainer."""
         steps = {"steps": self.steps} if self.transport.rank == self.trainers[0] else {}
         return {**steps, "wait_seconds": self.wait_seconds}
 

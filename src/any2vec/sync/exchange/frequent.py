@@ -74,7 +74,7 @@ class FrequentRows(Agreement):
                 table[:] = mine[f"{name} replica"]
 
     def _average(self, ids: np.ndarray) -> dict[str, np.ndarray]:
-        """name -> mean over the hosts of the rows `ids`, float32 (K, D), at all hosts: reduced by owners, then told."""
+        """name -> mean over the hosts of the rows `ids`, float32 (K, D), at all hosts: owners reduce and broadcast."""
         mine = self._reduce(ids)
         parts = [Part("rows", mean_KD) for mean_KD in mine.values()]
         found = self.transport.exchange(dict.fromkeys(range(self.transport.hosts), parts), "broadcast")

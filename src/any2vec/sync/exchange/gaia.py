@@ -1,12 +1,12 @@
 """Gaia's approximate synchronous parallel (Hsieh et al. 2017, NSDI), row by row: hosts in several sites.
 
 The hosts of a site merge each round, as those of GraphAny2Vec do. What a site has made of a row, u, adds up until it is
-significant, |u| > v |w|, w being the site's row; then it is told to the other sites, which add it to theirs, and starts
+significant, |u| > v |w|, w being the site's row; then it is sent to the other sites, which add it to theirs, and starts
 from zero. Nothing is ever dropped, and a site uses its own changes at once. With v = 0 sites merge by addition.
 
-Owners keep w as base + own changes: the base is the sum of what has been told, which every site adds up in the order
-of sites, so it is the same everywhere to the bit, and once everything is told the sites are. With `clock` = c, what is
-told in round t counts in round t + c at all sites (Gaia's mirror clock, with the largest lag that it allows always
+Owners keep w as base + own changes: the base is the sum of what has been sent, which every site adds up in the order
+of sites, so it is the same everywhere to the bit, and once everything is sent the sites are. With `clock` = c, what is
+sent in round t counts in round t + c at all sites (Gaia's mirror clock, with the largest lag that it allows always
 taken, so that results do not depend on who was fast): a site waits only for sites that are more than c rounds behind.
 
 The result is what a full flush would make of all sites; to form it changes nothing. The threshold of a round is v over
@@ -59,7 +59,7 @@ class ApproximatelySynchronous(Agreement):
 
     Args:
         tables: name -> float32 (V, D), trained in place; the same values on every host at the start.
-        bits: of a number between sites; what rounding leaves out is told later. Within a site rows travel as they are.
+        bits: of a number between sites; what rounding leaves out is sent later. Within a site rows travel as they are.
 
     Raises:
         InputError: sites cannot have equally many hosts.
@@ -94,7 +94,7 @@ class ApproximatelySynchronous(Agreement):
         self._number, self._progress = work.round.number, work.payload.progress(work.payload.start)
 
     def end_round(self) -> None:
-        """Merge in the site, tell other sites what is significant, take what they tell."""
+        """Merge within the site, send what is significant to other sites, take what they send."""
         changed = self._reduce()
         if self.site_rows:
             for name, site in self.site_rows.items():
@@ -122,7 +122,7 @@ class ApproximatelySynchronous(Agreement):
         return None
 
     def state_dict(self) -> State:
-        """The base of this host's rows, and what its site has not told, or told too lately to count."""
+        """The base of this host's rows, and what its site has not sent, or sent too lately to count."""
         kept = {"gaia.threshold": np.array(self.threshold)} if self.site_rows else {}
         for name, site in self.site_rows.items():
             kept |= {f"gaia.{name}.base": site.base, f"gaia.{name}.untold": site.unsent}
@@ -192,7 +192,7 @@ class ApproximatelySynchronous(Agreement):
             self._watch.look(name, ids)
 
     def _announce(self) -> dict[str, np.ndarray]:
-        """Tell the twins what is significant, and steer the threshold. Returns the slots that were told."""
+        """Send what is significant to the twins, and steer the threshold. Returns the slots that were sent."""
         threshold = self._threshold()
         picked: dict[str, tuple[np.ndarray, list[Part]]] = {}
         for name, site in self.site_rows.items():
@@ -230,7 +230,7 @@ class ApproximatelySynchronous(Agreement):
         return size_of(parts) * len(others)
 
     def _count(self) -> dict[str, np.ndarray]:
-        """Let the oldest round of what sites have told count; the slots that it changes."""
+        """Let the oldest round of what sites have sent count; the slots that it changes."""
         others = [twin for twin in self.twins if twin != self.transport.rank]
         received = {twin: list(self.transport.recv(twin, "significant", _CHANNEL).parts) for twin in others}
         found = {}
@@ -266,7 +266,7 @@ Change = tuple[np.ndarray, np.ndarray]
 
 
 class SiteRows:
-    """One table's rows at the owner of a block: what all sites know, and what this site has not told, or just told."""
+    """One table's rows at the owner of a block: what all sites know, and what this site has not sent, or just sent."""
 
     def __init__(self, rows_BD: np.ndarray, bound: float) -> None:
         """rows_BD is copied; bound: of their table."""
@@ -274,7 +274,7 @@ class SiteRows:
         self.bound = bound
         self.unsent = np.zeros_like(rows_BD)
         self.flights: deque[Change] = deque()
-        """what this site has told that does not count yet, the oldest first"""
+        """what this site has sent that does not count yet, the oldest first"""
 
     def rows(self, slots: np.ndarray) -> np.ndarray:
         """The site's rows."""
@@ -285,7 +285,7 @@ class SiteRows:
         return to_float32(rows, self.bound)
 
     def significant(self, threshold: float, by_element: bool) -> Change:
-        """What is to be told: changes that are large beside the site's own rows, or numbers with `by_element`."""
+        """What is to be sent: changes that are large beside the site's own rows, or numbers with `by_element`."""
         slots = np.flatnonzero(self.unsent.any(axis=1))
         change, rows = self.unsent[slots], self.rows(slots)
         if by_element:

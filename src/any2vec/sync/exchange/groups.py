@@ -146,7 +146,7 @@ def _merge(changes: Sequence[Changes], size: int, members: int, bound: float) ->
     for part in changes:
         slots = np.searchsorted(ids, part[0])
         left[slots] = np.maximum(left[slots], part[3])
-    left -= 1  # whoever tells of a row has news of it
+    left -= 1  # whoever sends a row has news of it
     return ids, rows, np.where(left > 0, mass / members, 0).astype(np.float32), left
 
 

@@ -35,7 +35,7 @@ class Level:
     """One level of leading: its members, its leader's last rows, and what this host has trained since.
 
     Args:
-        share: of the leader's rows that others take when they hear from it; pull: of them at each step.
+        share: of the leader's rows that others take when they receive them; pull: of them at each step.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Which rows a round needs, and their way from their owners and back: what PullModel and its overlapped form share.
 
-An inspection pass over a round's work finds the rows; owners hear once a round which, and from then on only values
-travel, in the agreed order (Gluon's memoized address translation, Dathathri et al. 2018, section 4.1).
+An inspection pass over a round's work finds the rows; owners receive their ids once a round, and from then on only
+values travel, in the agreed order (Gluon's memoized address translation, Dathathri et al. 2018, section 4.1).
 """
 
 from __future__ import annotations

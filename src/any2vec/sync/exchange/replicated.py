@@ -61,7 +61,7 @@ class Replicated(Agreement):
                     self._take(name, places, unpack_rows(pack_rows(rows, bits_of(name, bits))))
 
     def begin_round(self, work: Work[Span]) -> None:
-        """All rows are here; rules hear of the round, while no host has changed a row."""
+        """All rows are here; rules are prepared for the round, while no host has changed a row."""
         self._curvatures.prepare(work.round.number)
 
     def end_round(self) -> None:

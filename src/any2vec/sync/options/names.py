@@ -1,4 +1,4 @@
-"""The names of agreements on the command line, `NAME[:VALUE...]`, and what each may be told. Light: no numba, no NumPy.
+"""The names of agreements on the command line, `NAME[:VALUE...]`, and their values. Light: no numba, no NumPy.
 
 A value belongs to the first option that takes it, or to the one that it names: `ds-sync:butterfly:4`,
 `gaia:0.05:sites=2`, `fr-easgd:5:0.3`, `shadow-bmuf:0.5:momentum=0.9`.
@@ -23,7 +23,7 @@ Kind = TypeVar("Kind", bound="Sync")
 
 @dataclass(frozen=True)
 class Sync:
-    """What an agreement is called and may be told; frozen, checked when it is made."""
+    """The name of an agreement and its values; frozen, checked when it is made."""
 
     name: ClassVar[str]
     bits: ClassVar[tuple[int, ...]] = ALL_BITS
@@ -72,7 +72,7 @@ class Leader(Sync):
     every: Annotated[int, Whole(1, 1_000_000)] = 4
     """rounds from a leader of all hosts to the next; groups have one each round"""
     c1: Annotated[float, Number(0, 1)] = 0.1
-    """share of the group's leader that others take when they hear from it, 0..1"""
+    """share of the leader's rows that others take when they receive them, 0..1"""
     c2: Annotated[float, Number(0, 1)] = 0.1
     """share of the leader of all, 0..1"""
     p1: Annotated[float, Number(0, 1)] = 0.1
@@ -96,7 +96,7 @@ class Gaia(Sync):
 
     name: ClassVar[str] = "gaia"
     threshold: Annotated[float, Number(0, 100)] = 0.05
-    """a row is told when its change is more than so much of its size, 0..100; 0: every change"""
+    """a row is sent to other sites when its change is more than so much of its size, 0..100; 0: every change"""
     sites: Annotated[int | None, Whole(1, 4096)] = None
     """sites of equally many hosts, by rank; by default those of the link, or 2 (an odd number's least divisor)"""
     rule: Literal["adasum", "adasum-symmetric", "mean", "sum"] = "adasum"
@@ -106,7 +106,7 @@ class Gaia(Sync):
     shrink: Literal["sqrt", "rate", "none"] = "sqrt"
     """the threshold of round t: over the root of t, along with the learning rate, or the same"""
     clock: Annotated[int, Whole(0, 64)] = 0
-    """rounds that a site may be ahead of the slowest, 0..64; what others tell counts so many rounds later"""
+    """rounds that a site may be ahead of the slowest, 0..64; what others send counts so many rounds later"""
     flush: Annotated[int, Whole(0, 1_000_000)] = 0
     """rounds from one telling of everything to the next; 0: at the end alone"""
     limit: Annotated[int, Whole(0, 2**62)] = 0

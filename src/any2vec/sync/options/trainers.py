@@ -66,7 +66,7 @@ class TrainerAgreement(AgreementOptions):
 
     @property
     def is_in_step(self) -> bool:
-        """Whether a trainer has one worker alone, for its steps are told to others one by one."""
+        """Whether a trainer has one worker alone, for its steps are sent to others one by one."""
         return self.agreement.name in ("bsp", "m-of-n", "bounded") or self.row_cache.kind == "bagpipe"
 
     def rounds(self, hosts: int) -> int:

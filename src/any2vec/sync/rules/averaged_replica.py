@@ -1,7 +1,7 @@
 """Replicas that all trainers average, and what they make of the mean: model averaging, and what extends it.
 
 Each trainer owns a slice of the parameters: it gets the slice of all snapshots, adds them up in rank order in float64,
-and tells all of the result. Trainers wait for each other, their workers do not. How a replica, which they have moved
+and broadcasts the result. Trainers wait for each other, their workers do not. How a replica, which they have moved
 meanwhile, then goes over to the result:
 
     blend  (1 - share) replica + share result      ShadowSync (Zheng et al. 2020): takes back a share of what they did;
@@ -105,7 +105,7 @@ class Averaged(Service, ShardedStateful, ABC):
             self._announce(peer, [Part("dense", result_S)], "gather")
 
     def gather(self) -> None:
-        """Hear the other slices of the result."""
+        """Receive the other slices of the result."""
         if self._agreed == STANDING:
             return
         for rank in self.group.others:
@@ -121,11 +121,11 @@ class Averaged(Service, ShardedStateful, ABC):
             merge_towards(value, self.target, 1.0 if is_last else self.share)
 
     def quiesce(self) -> None:
-        """All have heard of it in the round before."""
+        """All have received it in the round before."""
         assert self._agreed >= STANDING, "a trainer works"
 
     def close(self, error: BaseException | None = None) -> None:
-        """All have heard of it in the round before."""
+        """All have received it in the round before."""
         assert error is not None or self._agreed == FINISHED, "a trainer has batches left"
 
     def slice_of(self, rank: int) -> slice:

@@ -179,7 +179,7 @@ class ServedCenter(Service):
         return reported_T[0], reported_T[1] > 0
 
     def _call(self, operation: int, outgoing: dict[int, list[Part]]) -> dict[int, tuple[Part, ...]]:
-        self.server.check()  # it hears of a lost host even where all that is asked for is here
+        self.server.check()  # raises for a lost host even where all that is asked for is here
         return self.client.call(_NAME, operation, outgoing)
 
     def _ask(self, rank: int, piece: slice, seen_Q: np.ndarray) -> list[Part]:

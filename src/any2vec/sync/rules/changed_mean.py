@@ -48,8 +48,8 @@ class ChangedMean:
         """Agree on the arrays; all hosts call it together, while none trains.
 
         Args:
-            numbers: what this host tells rank 0.
-            decide: rank 0's answer to what all hosts have told, by rank.
+            numbers: what this host sends to rank 0.
+            decide: rank 0's answer to what all hosts have sent, by rank.
 
         Returns:
             the answer, at every host.

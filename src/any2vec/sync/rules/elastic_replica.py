@@ -73,7 +73,7 @@ class ElasticReplica(ReplicaRule):
         copy_replica(self.replica.value, self.seen)
 
     def exchange(self) -> None:
-        """Have the center move, and hear by how much; where this trainer stands still there is nothing to say."""
+        """Have the center move, and receive by how much; where this trainer stands still there is nothing to say."""
         if self._standing != STANDING:
             self.difference = self.center.pull(self.seen)
 

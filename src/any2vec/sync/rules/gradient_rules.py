@@ -39,7 +39,7 @@ class GradientRule(Protocol):
         """
 
     def verdict(self, trainer: int) -> int:
-        """What became of the trainer's last gradient, told once: ACCEPTED or DROPPED; else UNKNOWN."""
+        """What became of the trainer's last gradient, returned once: ACCEPTED or DROPPED; else UNKNOWN."""
 
     def rest(self, trainer: int) -> None:
         """A trainer stands still; when all do that have not left, all go on."""
@@ -107,7 +107,7 @@ class FirstGradients:
         self._gave: dict[int, np.ndarray] = {}
         self._verdict: dict[int, int] = {}
         self._closed: list[tuple[int, list[int]]] = []
-        """steps of which nobody was told yet"""
+        """steps of which nobody was notified yet"""
         if not 1 <= needed <= len(self.trainers):
             raise InputError(
                 f"M of m-of-n must be from 1 to the number of trainers, {len(self.trainers)}; got {needed}."

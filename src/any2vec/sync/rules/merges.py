@@ -112,7 +112,7 @@ class Spectral(KernelRule, Curved):
 
     def settle(self, merged_BD: np.ndarray, count_B: np.ndarray) -> None:
         found = self._curvature
-        assert found is not None, "a round is merged whose curvature nobody told"
+        assert found is not None, "a round is merged whose curvature is not known"
         scale_along(merged_BD, count_B, SLOPE * found.step_B, found.value_D, found.vector_DD)
 
     def combine(self, start_BD: np.ndarray, changes: Sequence[np.ndarray], out_BD: np.ndarray) -> None:

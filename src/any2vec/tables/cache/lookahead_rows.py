@@ -112,7 +112,7 @@ class LookaheadRows(RowTable):
         """Rows as all trainers have made them.
 
         Raises:
-            InputError: the batch is not the one that `batch_ids` told of, or the cache is too small.
+            InputError: the batch is not the one that `batch_ids` gave, or the cache is too small.
             HostError: a server or a trainer is lost.
         """
         row_UC = np.empty((len(id_U), self.optimizer.num_columns), np.float32)

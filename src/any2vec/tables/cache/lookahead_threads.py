@@ -26,7 +26,7 @@ _PIECE = 1 << 18
 
 
 class WriteBackThread(Background):
-    """Writes rows of the cache back, and tells the other trainers when their servers have them.
+    """Writes rows of the cache back, and acknowledges to the other trainers that servers have them.
 
     Of the rows of which all have the same copy each trainer writes its own share: those of its own block, where the
     owner is a trainer, for they need not travel; else every N-th.
@@ -102,8 +102,8 @@ class WriteBackThread(Background):
                 self._received[peer] = int(done[0]) + 1
 
     def on_work(self) -> None:
-        """Wait until every trainer has told of all cleans, so that none of these messages is left for whoever uses the
-        transport next.
+        """Wait until every trainer has acknowledged all cleans, so that the next user of the transport finds none of
+        these messages.
 
         Raises:
             HostError: as `await_clean`.

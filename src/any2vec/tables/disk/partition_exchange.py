@@ -207,13 +207,13 @@ class PartitionExchange:
             try:
                 self._give(peer, part, number)
             except Any2VecError as error:
-                with suppress(HostError):  # the other one is lost: it hears of nothing
+                with suppress(HostError):  # the other one is lost
                     self.transport.send(peer, [text_part(str(error))], FAILED, GIVE)
                 raise
 
     def _give(self, peer: int, part: int, number: int) -> None:
         if number != RESULT and not self._is_free(peer, part, number):
-            return  # this run has ended by an error, of which the other one hears
+            return  # this run has ended by an error, which is sent to the other one
         with self._giving:
             self.store.read(part, self._own_RC)
             if number != RESULT:

@@ -48,7 +48,7 @@ class Residency:
         kept: of static, int64 (K or fewer,), none twice: its rows, from first to last.
 
     Raises:
-        InputError: an argument is not legal, or static is not told its rows (or another policy is).
+        InputError: an argument is not legal, or static is not given its rows (or another policy is).
     """
 
     def __init__(self, capacity: int, policy: str = "tinylfu", kept: np.ndarray | None = None) -> None:
@@ -79,7 +79,7 @@ class Residency:
         return len(self.owner_K)
 
     def place(self, id_U: np.ndarray, next_U: np.ndarray | None = None) -> Placed:
-        """Hold a slot for each row of a batch (int64, none twice), until `release`; who had to give way is told.
+        """Hold a slot for each row of a batch (int64, none twice), until `release`; says which rows were evicted.
 
         A row of the batch never gives way to another one, nor does a row that is held.
 

@@ -28,7 +28,7 @@ _LONGER = 1.5
 class RowClient(Service):
     """One host's way to the servers of a channel; its own block is reached without a message. Threads take turns.
 
-    A push that a server refuses is told of by a later call, at the latest by `flush`.
+    The error of a push that a server refuses is raised by a later call, at the latest by `flush`.
 
     Args:
         server: this host's own, of the same channel.

@@ -51,7 +51,7 @@ class Request:
     clock: int = ANY_TIME
     option: int = 0
     worker: int = 0
-    """which of the asker's threads hears the answer"""
+    """which thread of the client gets the answer"""
 
     def part(self) -> Part:
         numbers = (VERBS.index(self.verb), self.number, self.table, self.clock, self.option, self.worker)
@@ -87,7 +87,7 @@ def refusal(number: int, error: Exception) -> list[Part]:
 def read_answer(
     server: int, parts: Sequence[Part], what: str = "row server"
 ) -> tuple[int, tuple[Part, ...], Exception | None]:
-    """(number of the request, what was asked for, the error that the server, a `what`, tells of)."""
+    """(number of the request, what was asked for, the error that the server, a `what`, has sent)."""
     number, outcome = (int(value) for value in parts[0].array)
     if outcome == DONE:
         return number, tuple(parts[1:]), None

@@ -30,7 +30,7 @@ class ServerThread(Service, ABC):
         self.error: HostError | None = None
         """why it ended before its time"""
         self._changed = threading.Condition()
-        """guards its state, and tells those who wait of a change"""
+        """guards its state, and notifies those who wait for a change"""
         self._thread = threading.Thread(target=self._serve, name=f"{name}-{transport.rank}", daemon=True)
 
     def start(self) -> None:

@@ -103,7 +103,7 @@ def unpack_answer(parts: Sequence[Part], asked: int, num_columns: int) -> Answer
     row_SC = parts[1].array
     if row_SC.shape != (is_sent_A.sum(), num_columns) or row_SC.dtype != np.float32:
         raise MessageError(
-            f"{is_sent_A.sum()} rows of {num_columns} numbers were announced, and {row_SC.dtype} {row_SC.shape} came."
+            f"{is_sent_A.sum()} rows of {num_columns} numbers were expected, and {row_SC.dtype} {row_SC.shape} came."
         )
     return Answer(is_sent_A, _unpack(parts[0].array[bits:], len(row_SC)), row_SC)
 

@@ -27,7 +27,7 @@ from any2vec.tables.server.server import RowServer
 
 _NAME = "rows"
 _WORKER_OF_NOTICES = 1 << 20
-"""worker number of who tells which trainers count; workers have the small numbers"""
+"""worker number of the client that sends which trainers count; workers have the small numbers"""
 
 
 @dataclass(frozen=True, kw_only=True)

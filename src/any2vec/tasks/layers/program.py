@@ -158,7 +158,7 @@ class NodeProgram(InMemoryProgram):
         return found
 
     def _accuracies(self, agreed: dict[str, np.ndarray]) -> dict[str, float | None]:
-        """Share of the nodes of each part of the split whose class is told rightly; None without nodes."""
+        """Share of the nodes of each part of the split whose class is predicted correctly; None without nodes."""
         found = self.prepared.accuracies(self._answer(agreed)[2].argmax(axis=1))
         if self.prepared.options.linear_probe:
             found |= {f"linear_{name}": value for name, value in probe_accuracies(self.prepared).items()}

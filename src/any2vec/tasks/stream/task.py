@@ -47,7 +47,7 @@ class Streams(Task):
     lacks: ClassVar = {
         "epochs": "a stream has no epochs, and --words, --steps or --seconds end it",
         "sync_servers": "servers hold all that is shared",
-        "read": "rank 0 reads the sources and deals batches out",
+        "read": "rank 0 reads the sources and sends batches to trainers",
         "partition": "it reads no graph",
         "scheme": _SERVED,
         "rounds_per_epoch": "a stream has no epochs",

@@ -45,7 +45,7 @@ def prepare_part(
 ) -> Prepared:
     """Read this host's part of the text that `data` names: a collective call.
 
-    Keys, counts and facts are those of the whole text, positions those that its tokens would have there; a host keeps
+    Keys, counts and metadata are those of the whole text, positions those that its tokens would have there; a host has
     its own tokens alone, and the words that the model keeps.
 
     Raises:

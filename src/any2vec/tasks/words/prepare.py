@@ -129,7 +129,7 @@ class Counted:
     """What was counted of a token stream, all of it, wherever it lies."""
 
     origin: dict[str, Any]
-    """what tells it from other streams with the same words"""
+    """what distinguishes it from other streams with the same words"""
     kind: str
     num_slots: int
     """tokens and ends of sentences"""

@@ -22,7 +22,7 @@ def curvature(step_B: np.ndarray, dim: int) -> Curvature:
 
 
 def ready(rule: MergeRule, step_B: np.ndarray, dim: int = DIM) -> MergeRule:
-    """The rule, told of a curvature if it asks for one."""
+    """The rule, with a curvature if it asks for one."""
     if isinstance(rule, Curved):
         rule.prepare(curvature(step_B, dim))
     return rule

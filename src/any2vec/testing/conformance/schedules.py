@@ -32,7 +32,7 @@ class ScheduleTests(ABC):
 
     @abstractmethod
     def key(self, work: Work[Any]) -> Any:
-        """What must be the same where a run goes on: all but what tells how much of a round is left."""
+        """What must be the same where a run goes on: all but what says how much of a round is left."""
 
     def is_legal(self, work: Work[Any]) -> bool:
         """Whether a run of one of these hosts can go on behind a work."""

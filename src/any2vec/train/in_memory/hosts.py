@@ -15,7 +15,7 @@ from any2vec.train.spec import Request
 
 
 def gather_numbers(transport: Transport, own: dict[str, Any], timeout: float | None = None) -> list[dict[str, Any]]:
-    """What each host tells, and its bytes, by rank, at rank 0; nothing elsewhere. All call it together."""
+    """The metrics of each host, and its bytes, by rank, at rank 0; nothing elsewhere. All call it together."""
     counters = transport.counters
     own = {"bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase()} | own
     return gather_json(transport, own, "facts", timeout)

@@ -104,7 +104,7 @@ class OutOfCoreRun:
         exchange: brings partitions from other hosts, and gives them what this one needs no longer.
         arrange: cuts a window into batches, in the thread that reads ahead: the position of each, and what is made for
             it; by default there are `batch_size` triples in one.
-        pause: hears the seconds of each commit.
+        pause: called with the seconds of each commit.
         sweeps: of an epoch; the walk and the buckets count them as epochs.
 
     Raises:

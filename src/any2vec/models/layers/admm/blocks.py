@@ -134,7 +134,7 @@ def _step(
     """A step against the gradient of a quadratic function whose second-order part along a change is bend(change) / 2.
 
     For such a function the majorization says bend(change) <= tau |change|^2. Without a grid the change is the gradient
-    over -tau, so that one product tells the bend of all tries.
+    over -tau, so that one product gives the curvature of all tries.
     """
     size = square(gradient)
     if size == 0.0:

@@ -43,7 +43,7 @@ class AdmmGroup(Service):
         self._below, self._above = neighbors
         self._sends_u = sends_u
         self._rho: float | None = None
-        """of the iteration whose q the layer below has not been heard of yet"""
+        """of the iteration whose q has not arrived from the layer below yet"""
 
     def iterate(self, now: Penalties) -> None:
         """One iteration of all layers.
@@ -73,7 +73,7 @@ class AdmmGroup(Service):
             self._rho = now.rho
 
     def quiesce(self) -> None:
-        """Hear what the layer below has said of the last iteration: nothing is on its way afterwards."""
+        """Receive what the layer below has sent of the last iteration: nothing is in flight afterwards."""
         if self._rho is None:
             return
         assert self._below is not None

@@ -1,4 +1,4 @@
-"""Rows whose owner tells caches which of theirs are too old: HET's server side.
+"""Rows whose owner answers caches which of their copies are too old: HET's server side.
 
 Source: HET (Miao et al. 2022, PVLDB 15(2), and its released code in Hetu): a clock for each embedding at server and
 worker, reads and writes that may be late by a bounded number of updates, pushes and pulls in one message. As in the

@@ -89,7 +89,7 @@ class HeldRows(PulledRows):
 
 
 class HeldRowsNotices:
-    """Tells the owners of rows which trainers count in a step (`first_gradients.OnHeld`); on the host that decides.
+    """Notifies the owners of rows which trainers count in a step (`first_gradients.OnHeld`); on the host that decides.
 
     Args:
         client: with a worker's number of its own.

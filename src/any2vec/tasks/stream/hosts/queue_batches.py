@@ -29,7 +29,7 @@ class QueueBatches:
     """The schedule: batches as they come, until none follows. It rests with the others in between.
 
     Args:
-        sends_state: whether rank 0 learns the state from this trainer, each of which has all of it.
+        sends_state: whether this trainer sends rank 0 the state, of which each trainer has all.
     """
 
     def __init__(

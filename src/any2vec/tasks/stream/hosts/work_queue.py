@@ -40,7 +40,7 @@ class QueueLearner:
 
     Args:
         own: makes vectors of rows, and knows their start values; its rows are those that were fetched last.
-        tables: where the rows are; None: each trainer has the whole state, and the first one tells it.
+        tables: where the rows are; None: each trainer has the whole state, and the first one sends it.
     """
 
     def __init__(self, own: StreamLearner, work_queue: WorkQueue, tables: StreamTables | None, in_rounds: bool) -> None:
@@ -77,10 +77,10 @@ class QueueLearner:
         return self.own.prepare(tokens, vocabulary)
 
     def run(self, work: Work[TokenBatch]) -> Stats:
-        """Deal a batch, once somebody has credit; what trainers have told since the last call.
+        """Send a batch to a trainer that has credit; returns what trainers have reported since the last call.
 
         Raises:
-            HostError: a host is lost, or a trainer told nothing for too long.
+            HostError: a host is lost, or a trainer sent nothing for too long.
         """
         if not work.payload.is_idle:
             self._is_settled = False
