@@ -111,15 +111,14 @@ def test_files_that_are_named_are_there() -> None:
     assert dead == []
 
 
-def test_code_behind_figures_is_there() -> None:
-    """Paths below src/any2vec, patterns among them, in the constants *CODE of benchmarks."""
+def test_scripts_that_benchmarks_start_are_there() -> None:
+    """Names of files in strings, such as those of the scripts in benchmarks/peers."""
     found = []
-    for path in (ROOT / "benchmarks").rglob("*.py"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith("CODE"):
-                found += [(path.name, one) for one in ast.literal_eval(node.value)]
+    for path in (path for path in modules() if "benchmarks" in path.parts):
+        strings = (node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant))
+        found += [(path.name, text) for text in strings if isinstance(text, str) and FILES.fullmatch(text)]
     assert len(found) > 10
-    assert [f"{name}: {pattern}" for name, pattern in found if not any(PACKAGE.glob(pattern))] == []
+    assert [f"{name}: {text}" for name, text in found if not is_file(text)] == []
 
 
 @pytest.mark.parametrize(
