@@ -65,7 +65,7 @@ class Case:
                   for name in self.order[1:]),
             ),
             run=self.run,
-            minutes=4,
+            minutes=3,
         )  # fmt: skip
 
 
@@ -138,15 +138,15 @@ TRIPLES = ("--dim", 64, "--num-negatives", 500)
 LARGE = ("--dim", 256, "--num-negatives", 100, "--batch-size", 500, "--memory", "430MB")
 """some 40 partitions on disk"""
 CASES = (
-    Case("words", "train", "skipgram", first_words, _epochs(1)),
-    Case("nodes", "train", "deepwalk", _edges, _epochs(1, "--walks-per-node", 1, "--walk-length", 40)),
-    Case("hosts", "train", "skipgram", first_words, _epochs(1, "--logical-hosts", 2, "--sync", "adasum")),
-    Case("triples", "train", "complex", _triples, _epochs(3, *TRIPLES)),
-    Case("disk", "train", "complex", _triples, _epochs(1, *LARGE)),
+    Case("words", "train", "skipgram", first_words, _epochs(3)),
+    Case("nodes", "train", "deepwalk", _edges, _epochs(1, "--walks-per-node", 6, "--walk-length", 40)),
+    Case("hosts", "train", "skipgram", first_words, _epochs(3, "--logical-hosts", 2, "--sync", "adasum")),
+    Case("triples", "train", "complex", _triples, _epochs(8, *TRIPLES)),
+    Case("disk", "train", "complex", _triples, _epochs(3, *LARGE)),
     Case("clicks", "train", "dlrm", _planted_clicks,
          lambda bench: ["--schema", _planted_clicks(bench).with_suffix(".toml"), "--epochs", 1]),
     Case("layers", "train", "ga-mlp", lambda bench: bench.data("graph-planetoid/cora.edges.txt.gz"),
-         lambda bench: [*_cora(bench), "--epochs", 3 if bench.quick else 60]),
+         lambda bench: [*_cora(bench), "--epochs", 3 if bench.quick else 200]),
     Case("streams", "stream", "skipgram", first_words, lambda bench: []),
     Case("start", "train", "skipgram", _few_words, _epochs(1), judged="seconds"),
 )  # fmt: skip
