@@ -155,9 +155,7 @@ def test_what_does_not_go_with_a_model(here: Path) -> None:
 def is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table of 100 rows counts as larger than memory: three of eight partitions have room."""
     plan = BufferPlan(100, 4 * 17, 8, 3, 0, 0)
-    monkeypatch.setattr(
-        triple_table, "plan_triples", lambda request, prepared: plan if request.spec.storage.memory else None
-    )
+    monkeypatch.setattr(triple_table, "plan_table", lambda request, size: plan if request.spec.storage.memory else None)
 
 
 LARGE = [*TRAIN, "--memory", "2GB", "--epochs", "2", "--out", "out"]

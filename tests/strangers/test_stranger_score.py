@@ -191,7 +191,7 @@ def test_from_the_disk(hosts: int | None, package: Path, tmp_path: Path, monkeyp
         return BufferPlan(num_rows, row_bytes, 8, 3, fixed, 0)
 
     monkeypatch.setattr(table_budget, "plan_shared", shared)
-    monkeypatch.setattr(table, "plan_triples", lambda *_: BufferPlan(400, 4 * 17, 8, 3, 0, 0))
+    monkeypatch.setattr(table, "plan_table", lambda *_: BufferPlan(400, 4 * 17, 8, 3, 0, 0))
     options: dict[str, Any] = {"dim": 16, "relation_dim": 8, "batch_size": 100, "num_negatives": 100}
     where = spread(memory="2GB", **({} if hosts is None else {"logical_hosts": hosts}))
     found = any2vec.fit(model(**options), package / "train.tsv", epochs=10, threads=1, out=tmp_path / "out", **where)

@@ -32,9 +32,9 @@ from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tables.disk import partition_buffer
 from any2vec.tables.disk.checking import check_folders
 from any2vec.tables.disk.partition_store import PartitionStore
-from any2vec.tasks.triples import budget as triple_budget
 from any2vec.tasks.triples import table as triple_table
 from any2vec.tasks.triples.batches import WindowLearner
+from any2vec.tasks.triples.budget import size_of_triples
 from any2vec.tasks.triples.program import fresh_tables, start_entities
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train import fit, progress, run_folder
@@ -64,10 +64,10 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table of 400 rows counts as larger than memory: three of eight partitions have room."""
 
-    def plan(request: Any, prepared: Any) -> BufferPlan | None:
+    def plan(request: Any, size: Any) -> BufferPlan | None:
         return BufferPlan(400, 4 * (request.spec.model.dim + 1), 8, 3, 0, 0) if request.spec.storage.memory else None
 
-    monkeypatch.setattr(triple_table, "plan_triples", plan)
+    monkeypatch.setattr(triple_table, "plan_table", plan)
     monkeypatch.setattr(progress, "RECORD_SECONDS", 0.0)
 
 
@@ -360,25 +360,25 @@ def test_a_store_beside_damaged_triples_is_closed(files: tuple[Path, Path], tmp_
 
 
 def asked(num_entities: int, num_triples: int, memory: str, out: Path | None = None) -> Any:
-    """Arguments of `plan_triples`."""
+    """Arguments of `plan_table`."""
     spec = RunSpec(
         task="triples", model=any2vec.ComplEx(dim=126), data="none", run=RunOptions(out=out),
         storage=StorageOptions(memory=memory),
     )  # fmt: skip
     request = Request(spec=spec, hooks=Hooks(), threads=2, agreement=None, settings={}, started=0.0)
     report = TripleReport(num_triples=num_triples, num_entities=num_entities, num_relations=9)
-    return request, SimpleNamespace(triples=SimpleNamespace(report=report, entities=range(num_entities)))
+    return request, size_of_triples(spec.model, report.as_dict())
 
 
 def test_partitions_follow_from_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of 508 bytes; a million of them, and a small graph of many triples."""
     monkeypatch.setattr(machine, "resident_bytes", lambda: (50 << 20, 0))
-    assert triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "3GB")) is None
-    plan = triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "550MB"))
+    assert table_budget.plan_table(*asked(1_000_000, 5_000_000, "3GB")) is None
+    plan = table_budget.plan_table(*asked(1_000_000, 5_000_000, "550MB"))
     assert plan is not None and 2 <= plan.capacity < plan.partitions and plan.memory_bytes <= 550_000_000
     with pytest.raises(InputError, match=r"A table of 1,000,000 rows of 508 bytes needs memory \d+MB at least"):
-        triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "100MB"))
-    many = triple_budget.plan_triples(*asked(100_000, 50_000_000, "2GB"))  # their questions are 6 GB
+        table_budget.plan_table(*asked(1_000_000, 5_000_000, "100MB"))
+    many = table_budget.plan_table(*asked(100_000, 50_000_000, "2GB"))  # their questions are 6 GB
     assert many is not None and many.capacity < many.partitions
 
 

@@ -17,7 +17,6 @@ from any2vec.models.triples.config import TRIPLE_MODELS
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.registry import loaded
 from any2vec.tasks.triples import table as triple_table
-from any2vec.tasks.triples.budget import row_bytes
 
 
 def main() -> None:
@@ -37,13 +36,13 @@ def main() -> None:
     args = parser.parse_args()
     model = loaded(TRIPLE_MODELS[args.model])(dim=args.dim, num_negatives=args.num_negatives)
 
-    def plan(request: Any, prepared: Any) -> BufferPlan:
-        return BufferPlan(len(prepared.triples.entities), row_bytes(model), args.partitions, args.capacity, 0, 0)
+    def plan(request: Any, size: Any) -> BufferPlan:
+        return BufferPlan(size.tables[0].rows, size.tables[0].row_bytes, args.partitions, args.capacity, 0, 0)
 
     shared = {"epochs": args.epochs, "threads": args.threads, "seed": args.seed}
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         if args.partitions:
-            triple_table.plan_triples = plan
+            triple_table.plan_table = plan
             storage = any2vec.StorageOptions(memory="1GB", order=args.order)
             sync = any2vec.SyncOptions(staleness_bound=args.staleness_bound)
             out = Path(folder) / "out"

@@ -19,10 +19,10 @@ class Table(NamedTuple):
     """Keys and their rows, as they stand in a file. N rows, D numbers each."""
 
     keys: Sequence[str]
-    vectors: np.ndarray
-    """float32 (N, D)"""
-    output: np.ndarray | None = None
-    """float32 (N, D), the context side of the model"""
+    vectors: Any
+    """float32 (N, D): an array, or what is sliced by rows as one is"""
+    output: Any = None
+    """likewise, the context side of the model; None where there is none"""
     counts: np.ndarray | None = None
     """int64 (N,)"""
     meta: dict[str, Any] = {}  # noqa: RUF012  (read only)

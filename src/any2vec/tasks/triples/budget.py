@@ -6,19 +6,15 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
-from any2vec.cluster.transport import Transport
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.score_worker import dense_shapes
 from any2vec.models.triples.worker import relation_optimizer
 from any2vec.plan.cost.shared_plan import host_moves, plan_shared, round_bytes
 from any2vec.plan.cost.size import Forecast, Size, TableSize
-from any2vec.plan.order.buffer import BufferPlan
 from any2vec.plan.order.shared_walk import SharedWalk
 from any2vec.sampling.triple_windows import window_bytes
 from any2vec.tables.row_optimizer import RowOptimizer
-from any2vec.tasks.triples.prepare import PreparedTriples
-from any2vec.train.out_of_core.table_budget import agreed_plan, known_plan, plan_table
-from any2vec.train.spec import Request, RunSpec
+from any2vec.train.spec import RunSpec
 from any2vec.units import number, parts
 from any2vec.units import size as bytes_text
 
@@ -30,21 +26,6 @@ _TRIPLE = 12
 """bytes: head, relation and tail on the disk"""
 NAME_BYTES = 24
 """of a name, and of finding it"""
-
-
-def known_triples(request: Request, prepared: PreparedTriples) -> BufferPlan | None:
-    """`known_plan` of a model of triples."""
-    return known_plan(request, size_of_triples(request.spec.model, prepared.triples.report.as_dict()))
-
-
-def share_triples(request: Request, prepared: PreparedTriples, transport: Transport) -> BufferPlan:
-    """`agreed_plan` of a model of triples."""
-    return agreed_plan(request, transport, size_of_triples(request.spec.model, prepared.triples.report.as_dict()))
-
-
-def plan_triples(request: Request, prepared: PreparedTriples) -> BufferPlan | None:
-    """`plan_table` of a model of triples."""
-    return plan_table(request, size_of_triples(request.spec.model, prepared.triples.report.as_dict()))
 
 
 def row_bytes(model: TripleModel) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,11 @@ from any2vec.checks import MAX_SEED
 from any2vec.cluster.transport import Transport
 from any2vec.data.partitions.buckets import Blocks, TripleBuckets, blocks_of
 from any2vec.data.partitions.row_partitions import RowPartitions
+from any2vec.data.triples.triples import Triples
 from any2vec.embeddings import Embeddings
+from any2vec.formats.table import Table
 from any2vec.models.triples.score_worker import dense_shapes, dense_values, fresh_dense
-from any2vec.models.triples.scorer import TripleScorer
+from any2vec.models.triples.scorer import TripleScorer, parts_of
 from any2vec.models.triples.worker import relation_optimizer
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.plan.order.shared_walk import Rounds, SharedWalk
@@ -23,15 +25,14 @@ from any2vec.sync.options.row_cache import CachedRows
 from any2vec.tables.disk.partition_exchange import AllPartitions
 from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.tasks.triples.batches import WindowLearner
-from any2vec.tasks.triples.budget import WINDOW, known_triples, plan_triples, share_triples
+from any2vec.tasks.triples.budget import WINDOW, size_of_triples
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.tasks.triples.program import TripleProgram, fresh_relations, start_entities, try_kernels
-from any2vec.tasks.triples.stored_triples import StoredTriples
 from any2vec.train.frame import Program
-from any2vec.train.out_of_core.pipeline import bound_of
 from any2vec.train.out_of_core.program import TableProgram
-from any2vec.train.out_of_core.run import OutOfCoreOptions
 from any2vec.train.out_of_core.shared_table import SharedTable
+from any2vec.train.out_of_core.stored_vectors import StoredTable, StoredVectors
+from any2vec.train.out_of_core.table_budget import agreed_plan, known_plan, plan_table
 from any2vec.train.result import Result, StoredResult
 from any2vec.train.spec import Request
 
@@ -48,10 +49,11 @@ def triple_program(request: Request, prepared: PreparedTriples, transport: Trans
         return CachedTriples(request, prepared, transport)
     if request.agreement is not None:
         return TripleProgram(request, prepared, transport)
+    size = size_of_triples(request.spec.model, prepared.metadata)
     if transport.hosts > 1:
-        shared = share_triples(request, prepared, transport)
+        shared = agreed_plan(request, transport, size)
         return SharedTable(TripleTableProgram(request, prepared, shared, transport))
-    plan = known_triples(request, prepared) or plan_triples(request, prepared)
+    plan = known_plan(request, size) or plan_table(request, size)
     if plan is None:
         return TripleProgram(request, prepared, transport)
     return TripleTableProgram(request, prepared, plan, transport)
@@ -61,6 +63,7 @@ class TripleTableProgram(TableProgram):
     """Rows of entities in partitions; those of relations stand beside them."""
 
     learner: WindowLearner
+    window, is_shuffled = WINDOW, False
 
     def __init__(self, request: Request, prepared: PreparedTriples, plan: BufferPlan, transport: Transport) -> None:
         self.triples = prepared.triples
@@ -100,20 +103,12 @@ class TripleTableProgram(TableProgram):
     def start(self, entity_M: np.ndarray, row_MC: np.ndarray) -> None:
         start_entities(self.request.spec.model, entity_M, row_MC, self.request.spec.run.seed)
 
-    def options(self) -> OutOfCoreOptions:
-        request = self.request
-        return OutOfCoreOptions(
-            batch_size=request.spec.model.batch_size, window=WINDOW, is_shuffled=False, seed=self.learner.seed,
-            threads=request.threads, staleness_bound=bound_of(request.spec.sync.staleness_bound, request.threads),
-            commit_seconds=request.spec.run.checkpoint_seconds,
-        )  # fmt: skip
+    @property
+    def batch_size(self) -> int:
+        return int(self.request.spec.model.batch_size)
 
     def dense(self) -> dict[str, np.ndarray]:
         return {"relations": self.relation_RC} | self.dense_tables
-
-    def recall(self, dense: Mapping[str, np.ndarray]) -> None:
-        for name, table in self.dense().items():
-            table[:] = dense[name]
 
     def model_metrics(self) -> dict[str, Any]:
         resident = self.parts.num_entities * self.plan.capacity // self.plan.partitions
@@ -122,15 +117,29 @@ class TripleTableProgram(TableProgram):
             "num_negatives": self.learner.num_negatives or resident,
         }
 
-    def result(self, store: PartitionStore | AllPartitions) -> StoredTriples:
-        model = self.request.spec.model
+    def result(self, store: PartitionStore | AllPartitions) -> StoredTable:
+        model, given = self.request.spec.model, self.triples
         relation_RP = np.ascontiguousarray(self.relation_RC[:, : relation_optimizer(model).width])
         dense = dense_values(self.dense_tables, dense_shapes(model))
-        return StoredTriples(model, self.triples, store, self.parts, relation_RP, dense, self.spare_bytes)
+        vectors = StoredVectors(store, self.parts, model.dim, self.spare_bytes)
+        column_3M = given.head, given.relation, given.tail
+        return StoredTable(
+            Table(given.entities, vectors, None, _occurrences(given), {"model": model.as_dict()}),
+            parts_of(model, given.relations, relation_RP, column_3M, dense),
+        )
 
     def load(self, stored: StoredResult) -> Result:
         embeddings = Embeddings.load(self.out)
         return Result(embeddings, scorer=TripleScorer.load(self.out, embeddings))
+
+
+def _occurrences(given: Triples) -> np.ndarray:
+    """How many triples have an entity, int64 (V,), counted block by block."""
+    count_V = np.zeros(len(given.entities), np.int64)
+    for triple_M3 in blocks_of(given.head, None, given.tail)():
+        np.add.at(count_V, triple_M3[:, 0], 1)
+        np.add.at(count_V, triple_M3[:, 2], 1)
+    return count_V
 
 
 def host_seed(seed: int, rank: int) -> int:

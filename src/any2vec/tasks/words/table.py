@@ -7,18 +7,14 @@ those of a sweep where it begins (tasks/words/swept_pairs.py), and trained by th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from any2vec.cluster.transport import Transport
-from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.embeddings import Embeddings
-from any2vec.formats.native import write_native
-from any2vec.formats.table import Table, check_writable
+from any2vec.formats.table import Table
 from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
 from any2vec.kernels.rows.row_start import start_rows
 from any2vec.kernels.skipgram.pairs import list_pairs
@@ -32,10 +28,8 @@ from any2vec.tasks.words.prepare import Prepared
 from any2vec.tasks.words.program import SequenceProgram
 from any2vec.tasks.words.swept_pairs import SweptPairs
 from any2vec.train.frame import Program
-from any2vec.train.out_of_core.pipeline import bound_of
 from any2vec.train.out_of_core.program import TableProgram
-from any2vec.train.out_of_core.run import OutOfCoreOptions
-from any2vec.train.out_of_core.stored_vectors import StoredVectors
+from any2vec.train.out_of_core.stored_vectors import StoredTable, StoredVectors
 from any2vec.train.out_of_core.table_budget import known_plan, plan_table
 from any2vec.train.result import Result, StoredResult
 from any2vec.train.spec import Request
@@ -59,6 +53,7 @@ class WordTableProgram(TableProgram):
     """Rows of words, or nodes, in partitions."""
 
     learner: PairLearner
+    window, batch_size = WINDOW, BATCH
 
     def __init__(self, request: Request, prepared: Prepared, plan: BufferPlan, transport: Transport) -> None:
         kept = float((prepared.keep * prepared.counts).sum())
@@ -99,25 +94,13 @@ class WordTableProgram(TableProgram):
     def start(self, entity_M: np.ndarray, row_MC: np.ndarray) -> None:
         start_words(self.request.spec.model, entity_M, row_MC, self.request.spec.run.seed)
 
-    def options(self) -> OutOfCoreOptions:
-        request = self.request
-        return OutOfCoreOptions(
-            batch_size=BATCH, window=WINDOW, seed=request.spec.run.seed, threads=request.threads,
-            staleness_bound=bound_of(request.spec.sync.staleness_bound, request.threads),
-            commit_seconds=request.spec.run.checkpoint_seconds,
-        )  # fmt: skip
-
-    def dense(self) -> dict[str, np.ndarray]:
-        return {}
-
-    def recall(self, dense: Mapping[str, np.ndarray]) -> None:
-        pass
-
     def model_metrics(self) -> dict[str, Any]:
         return {"sweeps": self.sweeps}
 
-    def result(self, store: PartitionStore | AllPartitions) -> StoredWords:
-        return StoredWords(self.request.spec.model, self.prepared, store, self.parts, self.spare_bytes)
+    def result(self, store: PartitionStore | AllPartitions) -> StoredTable:
+        model, prepared, half = self.request.spec.model, self.prepared, self.spare_bytes // 2
+        vectors, output = (StoredVectors(store, self.parts, model.dim, half, column) for column in (0, model.dim))
+        return StoredTable(Table(prepared.keys, vectors, output, prepared.counts, {"model": model.as_dict()}))
 
     def load(self, stored: StoredResult) -> Result:
         return Result(Embeddings.load(self.out))
@@ -126,33 +109,3 @@ class WordTableProgram(TableProgram):
 def start_words(model: SequenceModel, entity_M: np.ndarray, row_MC: np.ndarray, seed: int) -> None:
     """Rows of these items (int64) as they start, wherever they stand: input vectors drawn, output vectors 0."""
     start_rows(row_MC, entity_M, model.dim, stream_key(seed, PURPOSE_INIT), model.start_spread / model.dim)
-
-
-@dataclass(frozen=True)
-class StoredWords:
-    """What goes into the run folder; the same files that a run in memory leaves."""
-
-    model: SequenceModel
-    prepared: Prepared
-    store: PartitionStore | AllPartitions
-    items: RowPartitions
-    num_bytes: int
-    """of memory that the vectors may have meanwhile"""
-
-    def __len__(self) -> int:
-        return len(self.prepared.keys)
-
-    def save_into(self, folder: Path) -> None:
-        """Write the vectors and the names."""
-        check_writable(self.prepared.keys)
-        dim, half = self.model.dim, self.num_bytes // 2
-        vectors, output = (
-            cast(np.ndarray, StoredVectors(self.store, self.items, dim, half, column)) for column in (0, dim)
-        )
-        meta = {"model": self.model.as_dict()}
-        write_native(Path(folder), Table(self.prepared.keys, vectors, output, self.prepared.counts, meta), "float32")
-
-    @property
-    def parts(self) -> Mapping[str, Any]:
-        """Nothing stands beside them."""
-        return {}

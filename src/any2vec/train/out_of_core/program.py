@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.train.frame import Program
 from any2vec.train.loop import LoopParts
 from any2vec.train.monitor import Decisions, stopped
+from any2vec.train.out_of_core.pipeline import bound_of
 from any2vec.train.out_of_core.run import Batch, OutOfCoreOptions, OutOfCoreReport, OutOfCoreRun
 from any2vec.train.progress import Recorder
 from any2vec.train.result import StoredResult
@@ -42,6 +43,8 @@ class TableLearner(Protocol):
 
     items: int
     """trained so far"""
+    seed: int
+    """of this host's draws"""
 
     def learning_rate(self, progress: float) -> float: ...
 
@@ -65,6 +68,10 @@ class TableProgram(Program):
     learner: TableLearner
     sweeps = 1
     """of an epoch over all states of the buffer: what `BufferWalk` and `Buckets` call epochs"""
+    window: ClassVar[int]
+    """of what is trained: between two moments at which a run can stop"""
+    is_shuffled: ClassVar[bool] = True
+    """within a window"""
 
     def __init__(
         self, request: Request, transport: Transport, plan: BufferPlan, num_rows: int, metadata: dict[str, Any]
@@ -130,17 +137,28 @@ class TableProgram(Program):
     def start(self, entity_M: np.ndarray, row_MC: np.ndarray) -> None:
         """Write the rows (zeros) of these entities (int64) as they start."""
 
+    @property
     @abstractmethod
+    def batch_size(self) -> int:
+        """Of what a thread trains at once."""
+
     def options(self) -> OutOfCoreOptions:
         """How what is trained is cut."""
+        request = self.request
+        return OutOfCoreOptions(
+            batch_size=self.batch_size, window=self.window, is_shuffled=self.is_shuffled, seed=self.learner.seed,
+            threads=request.threads, staleness_bound=bound_of(request.spec.sync.staleness_bound, request.threads),
+            commit_seconds=request.spec.run.checkpoint_seconds,
+        )  # fmt: skip
 
-    @abstractmethod
     def dense(self) -> dict[str, np.ndarray]:
         """Arrays that stand beside the table: a commit keeps them."""
+        return {}
 
-    @abstractmethod
     def recall(self, dense: Mapping[str, np.ndarray]) -> None:
         """Take them as a commit has kept them."""
+        for name, array in self.dense().items():
+            array[:] = dense[name]
 
     @abstractmethod
     def model_metrics(self) -> dict[str, Any]:

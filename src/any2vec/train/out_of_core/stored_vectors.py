@@ -9,12 +9,18 @@ Legend: V entities, N entities of a stretch, W values of a vector, R rows of a p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
 from any2vec.data.io.direct import aligned_rows
 from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.errors import InputError
-from any2vec.formats.table import BLOCK_BYTES
+from any2vec.formats.native import write_native
+from any2vec.formats.table import BLOCK_BYTES, Table, check_writable
 from any2vec.tables.disk.partition_exchange import AllPartitions
 from any2vec.tables.disk.partition_store import PartitionStore
 
@@ -69,3 +75,21 @@ class StoredVectors:
             place = np.flatnonzero((row_N >= low) & (row_N < high))
             for piece in np.array_split(place, 1 + place.size // _GATHERED):
                 values_NW[piece] = row_RC[row_N[piece] - low, self._columns]
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """What goes into the run folder; the same files that a run in memory leaves."""
+
+    table: Table
+    """whose vectors are `StoredVectors`"""
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    """what stands beside them: file name -> something with `write(path)`"""
+
+    def __len__(self) -> int:
+        return len(self.table.keys)
+
+    def save_into(self, folder: Path) -> None:
+        """Write the vectors and the names."""
+        check_writable(self.table.keys)
+        write_native(Path(folder), self.table, "float32")
