@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from any2vec.data.clicks.rows import ClickBatch
+from any2vec.models.threads import TrainingThreads
 from any2vec.types import Span, Stats, Work
 
 if TYPE_CHECKING:
@@ -44,18 +42,21 @@ class ClickLearner:
         self.batch_size = batch_size
         self._rate = learning_rate
         self._steps_per_epoch = steps_per_epoch
-        self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(len(workers)) if len(workers) > 1 else None
+        self._threads = TrainingThreads(len(workers))
 
     def run(self, work: Work[Span]) -> Stats:
         """Train one piece of work; deterministic with one worker."""
         span = work.payload
-        batches = iter(enumerate(range(span.start, span.stop, self.batch_size), work.step))
-        if self._pool is None:
-            stats = sum((self._take(worker, span, batches) for worker in self.workers), Stats(0, 0.0, 0))
-        else:
-            parts = self._pool.map(lambda worker: self._take(worker, span, batches), self.workers)
-            stats = sum(parts, Stats(0, 0.0, 0))
+
+        def train(number: int, batch: tuple[int, int]) -> Stats:
+            step, at = batch
+            stop = min(at + self.batch_size, span.stop)
+            loss = self.workers[number].train(self.source.batch(at, stop), step)
+            # None: the batch came too late for its step; the agreement counts those
+            return Stats(stop - at, loss or 0.0, 0 if loss is None else stop - at)
+
+        batches = enumerate(range(span.start, span.stop, self.batch_size), work.step)
+        stats = self._threads.train(batches, train)
         if self._steps_per_epoch and work.ends_epoch:
             done = work.step + -(-(span.stop - span.start) // self.batch_size)
             for step in range(done, (work.epoch + 1) * self._steps_per_epoch):
@@ -73,24 +74,7 @@ class ClickLearner:
 
     def close(self) -> None:
         """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
-
-    def _take(self, worker: ClickWorker, span: Span, batches: Iterator[tuple[int, int]]) -> Stats:
-        """Train the batches, (step, first example), that this worker gets: each takes the next one when it is ready."""
-        items, loss_sum, examples = 0, 0.0, 0
-        before = time.thread_time()
-        while True:
-            with self._lock:
-                found = next(batches, None)
-            if found is None:
-                return Stats(items, loss_sum, examples, time.thread_time() - before)
-            step, at = found
-            stop = min(at + self.batch_size, span.stop)
-            loss = worker.train(self.source.batch(at, stop), step)
-            items += stop - at
-            if loss is not None:  # else the batch came too late for its step; the agreement counts those
-                loss_sum, examples = loss_sum + loss, examples + stop - at
+        self._threads.close()
 
 
 def chunks_of(num_examples: int, trainers: int, others: int, batch_size: int) -> list[int]:

@@ -5,9 +5,7 @@ Legend: V rows of the tables (capacity), D dim, R rows, T tokens.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -20,6 +18,7 @@ from any2vec.kernels.skipgram.subwords import Subwords
 from any2vec.kernels.skipgram.trace import trace_block
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.models.threads import TrainingThreads
 from any2vec.models.words.config import SkipGram
 from any2vec.models.words.learner import block_positions, shared_negatives
 from any2vec.models.words.rates import endless_rate
@@ -58,7 +57,7 @@ class StreamedSkipGram:
         self.subwords: tuple[Subwords, ...] = ()
         self._high = 0
         """no row from here on has ever been used"""
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._threads = TrainingThreads(threads)
 
     @staticmethod
     def row_bytes(config: StreamSkipGram) -> int:
@@ -85,12 +84,11 @@ class StreamedSkipGram:
         self.start(batch.born)
         block = block_positions(self._blocks, batch.keep_rate)
         piece = max(1, PIECE // block) * block
-        pieces = iter([(start, min(start + piece, batch.tokens.size)) for start in range(0, batch.tokens.size, piece)])
-        if self._pool is None:
-            return self._run_pieces(batch, block, pieces)
-        # The iterator is shared: each thread takes the next piece when it is ready for one.
-        parts = self._pool.map(lambda _: self._run_pieces(batch, block, pieces), range(self.threads))
-        return sum(parts, Stats(0, 0.0, 0))
+
+        def train(number: int, start: int) -> Stats:
+            return self._kernel(batch, block, start, min(start + piece, batch.tokens.size))
+
+        return self._threads.train(range(0, batch.tokens.size, piece), train)
 
     @property
     def tables(self) -> dict[str, np.ndarray]:
@@ -139,18 +137,9 @@ class StreamedSkipGram:
         return Embeddings(vocabulary.keys(rows), self.input_VD[rows], self.output_VD[rows], counts, meta)
 
     def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
+        self._threads.close()
 
-    def _run_pieces(self, batch: TokenBatch, block: int, pieces: Iterator[tuple[int, int]]) -> Stats:
-        items, loss_sum, loss_examples = 0, 0.0, 0
-        before = time.thread_time()
-        for start, stop in pieces:
-            seen, loss, examples = self._kernel(batch, block, start, stop)
-            items, loss_sum, loss_examples = items + seen, loss_sum + loss, loss_examples + examples
-        return Stats(items, loss_sum, loss_examples, time.thread_time() - before)
-
-    def _kernel(self, batch: TokenBatch, block: int, start: int, stop: int) -> tuple[int, float, int]:
+    def _kernel(self, batch: TokenBatch, block: int, start: int, stop: int) -> Stats:
         token_key, negative_key = self._keys
         offset = -(-batch.offset // block) * block  # blocks are cut where the stream's are, and so is the batch
         items, loss_sum, examples = train_skipgram_block(
@@ -159,4 +148,4 @@ class StreamedSkipGram:
             self.learning_rate(batch.words_before), 0.0, LOSS_EVERY, block, shared_negatives(self._blocks),
             *self.subwords,
         )  # fmt: skip
-        return int(items), float(loss_sum), int(examples)
+        return Stats(int(items), float(loss_sum), int(examples))

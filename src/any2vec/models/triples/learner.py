@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from any2vec.models.threads import TrainingThreads
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.queries import Queries
 from any2vec.models.triples.score import NO_DENSE, Dense
@@ -40,17 +38,21 @@ class TripleLearner:
         self.workers = [make_worker(model, entity_SC, relation_RC, dense) for _ in range(threads)]
         self.on_batch: Callable[[int], None] = lambda worker: None
         """called after each batch with the number of the worker that trained it"""
-        self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._threads = TrainingThreads(threads)
 
     def run(self, work: Work[Span]) -> Stats:
         """Train the examples of a span of the epoch; deterministic with one worker."""
         self.queries.begin(work.epoch)
-        batches = iter(range(work.payload.start, work.payload.stop, self.model.batch_size))
-        if self._pool is None:
-            return self._take(0, work, batches)
-        parts = self._pool.map(lambda number: self._take(number, work, batches), range(len(self.workers)))
-        return sum(parts, Stats(0, 0.0, 0))
+        span, size = work.payload, self.model.batch_size
+
+        def train(number: int, at: int) -> Stats:
+            stop = min(at + size, span.stop)
+            batch, rate = self.queries.batch(at, stop), self.learning_rate(span.progress(at))
+            loss = self.workers[number].step(batch, self.negatives.of(batch, work.epoch, at), rate)
+            self.on_batch(number)
+            return Stats(stop // 2 - at // 2, loss, stop - at)  # a triple has two examples
+
+        return self._threads.train(range(span.start, span.stop, size), train)
 
     def learning_rate(self, progress: float) -> float:
         """Learning rate at a share of the whole run, 0..1."""
@@ -58,20 +60,4 @@ class TripleLearner:
 
     def close(self) -> None:
         """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
-
-    def _take(self, number: int, work: Work[Span], batches: Iterator[int]) -> Stats:
-        """Train the batches that a worker gets: each takes the next one when it is ready for it."""
-        stats, before = Stats(0, 0.0, 0), time.thread_time()
-        while True:
-            with self._lock:
-                at = next(batches, None)
-            if at is None:
-                return stats + Stats(0, 0.0, 0, time.thread_time() - before)
-            stop = min(at + self.model.batch_size, work.payload.stop)
-            batch = self.queries.batch(at, stop)
-            rate = self.learning_rate(work.payload.progress(at))
-            loss = self.workers[number].step(batch, self.negatives.of(batch, work.epoch, at), rate)
-            self.on_batch(number)
-            stats += Stats(stop // 2 - at // 2, loss, stop - at)  # a triple has two examples
+        self._threads.close()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from any2vec.kernels.skipgram.skipgram import train_skipgram_block
 from any2vec.kernels.skipgram.subwords import Subwords
 from any2vec.kernels.skipgram.trace import trace_block, trace_classic, trace_hierarchical
 from any2vec.kernels.text.huffman import huffman_codes
+from any2vec.models.threads import TrainingThreads
 from any2vec.models.words.config import SequenceModel
 from any2vec.models.words.rates import linear_rate
 from any2vec.models.words.source import TokenSource
@@ -77,7 +77,7 @@ class SequenceLearner:
         self._subwords = () if subwords is None else (subwords,)
         self._keep_V = np.minimum(keep * 2.0**32, 2.0**32).astype(np.uint64)
         self._distribution = self._output_side(counts)
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._threads = TrainingThreads(threads)
 
     def state_dict(self) -> State:
         """The tables' rows themselves, no copies."""
@@ -94,24 +94,20 @@ class SequenceLearner:
 
     def run(self, work: Work[Span]) -> Stats:
         """Train one piece of work; threads take its pieces in turn. Deterministic with one thread."""
-        pieces = iter(self._pieces(work.payload.start, work.payload.stop))
-        if self._pool is None:
-            return self._run_pieces(work, pieces)
-        # The iterator is shared: each thread takes the next piece when it is ready for one.
-        parts = list(self._pool.map(lambda _: self._run_pieces(work, pieces), range(self.threads)))
-        return sum(parts, Stats(0, 0.0, 0))
+
+        def train(number: int, piece: tuple[int, int]) -> Stats:
+            return self._kernel(*self.source.piece(work.epoch, *piece), work.epoch, self._rates(work.payload.line))
+
+        return self._threads.train(self._pieces(work.payload.start, work.payload.stop), train)
 
     def inspect(self, epoch: int, start: int, stop: int, marks: Mapping[str, np.ndarray]) -> None:
         """Put 1 into uint8 (>= V,) marks, by table, for each row that `run` reads or writes on these positions."""
 
-        def trace(piece: tuple[int, int]) -> None:
-            tokens, first, last, offset = self.source.piece(epoch, *piece)
-            self._trace(tokens, first, last, offset, epoch, marks["input"], marks["output"])
+        def trace(number: int, piece: tuple[int, int]) -> Stats:
+            self._trace(*self.source.piece(epoch, *piece), epoch, marks["input"], marks["output"])
+            return Stats(0, 0.0, 0)
 
-        # Threads may put the same 1 at the same place.
-        pieces = self._pieces(start, stop)
-        for _ in map(trace, pieces) if self._pool is None else self._pool.map(trace, pieces):
-            pass
+        self._threads.train(self._pieces(start, stop), trace)  # they may put the same 1 at the same place
 
     def learning_rate(self, progress: float) -> float:
         """Learning rate at a share of the whole run, 0..1."""
@@ -119,8 +115,7 @@ class SequenceLearner:
 
     def close(self) -> None:
         """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        self._threads.close()
 
     def _pieces(self, start: int, stop: int) -> list[tuple[int, int]]:
         """[start, stop) cut at multiples of the piece, and behind a first part of a block: where a host begins.
@@ -140,15 +135,6 @@ class SequenceLearner:
         at_start, at_stop = self.learning_rate(line.progress_from), self.learning_rate(line.progress_to)
         step = (at_stop - at_start) / (line.stop - line.start)
         return at_start - step * line.start, step
-
-    def _run_pieces(self, work: Work[Span], pieces: Iterator[tuple[int, int]]) -> Stats:
-        items, loss_sum, loss_examples = 0, 0.0, 0
-        before = time.thread_time()
-        for start, stop in pieces:
-            tokens, begin, end, offset = self.source.piece(work.epoch, start, stop)
-            seen, loss, examples = self._kernel(tokens, begin, end, offset, work.epoch, self._rates(work.payload.line))
-            items, loss_sum, loss_examples = items + seen, loss_sum + loss, loss_examples + examples
-        return Stats(items, loss_sum, loss_examples, time.thread_time() - before)
 
     def _output_side(self, counts: np.ndarray) -> tuple[Any, ...]:
         """The noise distribution as an alias table, or the Huffman codes."""
@@ -177,7 +163,7 @@ class SequenceLearner:
 
     def _kernel(
         self, tokens: np.ndarray, begin: int, end: int, offset: int, epoch: int, line: tuple[float, float]
-    ) -> tuple[int, float, int]:
+    ) -> Stats:
         config = self.config
         input_VD, output_VD = self.tables["input"], self.tables["output"]
         token_key = stream_key(self.seed, PURPOSE_TOKEN, epoch)
@@ -198,4 +184,4 @@ class SequenceLearner:
                 shared = shared_negatives(config)
                 result = train(*where, *noise, *width, *rates, self.block, shared, *self._subwords)
         items, loss_sum, examples = result
-        return int(items), float(loss_sum), int(examples)
+        return Stats(int(items), float(loss_sum), int(examples))
