@@ -13,12 +13,12 @@ import needs_torch  # noqa: F401 (first: models of clicks are asked, too)
 import planted_nodes
 from any2vec.data.clicks.schema import ClickReading
 from any2vec.options.run import RunOptions
-from any2vec.report.policies import cell, matrix, page, spec_of
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train.fit import train
 from any2vec.train.registry import task_named
 from any2vec.train.spec import Hooks
 from click_runs import plant
+from policies import cell, matrix, page, spec_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "policies.md"
 SERVED = [
@@ -27,7 +27,7 @@ SERVED = [
 
 
 def test_the_page_is_current() -> None:
-    """Made again by `python -m any2vec.report.policies > docs/policies.md`."""
+    """Made again by `python tests/programs/policies.py > docs/policies.md`."""
     assert page() == PAGE.read_text(encoding="utf-8")
 
 

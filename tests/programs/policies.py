@@ -1,6 +1,6 @@
 """Which policy serves which task: asked of the tasks themselves, which take options or refuse them with the reason.
 
-`python -m any2vec.report.policies` prints the page docs/policies.md.
+`python tests/programs/policies.py` prints the page docs/policies.md.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def page() -> str:
     lines = [
         "# Policies and tasks",
         "",
-        "Made by `python -m any2vec.report.policies`, which asks the tasks; a test keeps it current and runs every ●.",
+        "Made by `python tests/programs/policies.py`, which asks the tasks; a test keeps it current and runs every ●.",
         "An option that a task refuses has its reason below. The first model of each task is asked.",
         "",
         f"| policy | {' | '.join(tasks()[name].title for name in names)} |",
