@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-import any2vec.data.text.corpus
+import any2vec.data.io.array_file
 from any2vec.data.text.corpus import Corpus
 from any2vec.data.text.text import TextOptions, encode_text
 from any2vec.errors import Any2VecError, DataError, InputError, StorageError
@@ -316,7 +316,7 @@ def test_full_disk(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch)
     path = tmp_path / "a.txt"
     path.write_text(TEXT * 20)
     with monkeypatch.context() as patch:
-        patch.setattr(any2vec.data.text.corpus, "FileIO", FullDisk)
+        patch.setattr(any2vec.data.io.array_file, "FileIO", FullDisk)
         with pytest.raises(StorageError, match="the disk is full"):
             encode_text(path, cache_dir=cache)
 

@@ -28,7 +28,8 @@ from any2vec.data.clicks.encoding import batch_of, encode_block
 from any2vec.data.clicks.reader import BLOCK_BYTES, BLOCK_ROWS, read_rows
 from any2vec.data.clicks.rows import ClickBatch, FoundRows, HashedRows
 from any2vec.data.clicks.schema import ClickSchema
-from any2vec.data.clicks.writer import FORMAT, VERSION, ClicksWriter, map_array
+from any2vec.data.clicks.writer import FORMAT, VERSION, ClicksWriter
+from any2vec.data.io.array_file import map_array
 from any2vec.data.io.cache import Cache, Sources
 from any2vec.data.io.files import expand_inputs, form_of, is_regular, is_table
 from any2vec.data.io.storage import format_of_folder, read_meta, storage_errors

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from io import FileIO
-from math import prod
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 
@@ -16,61 +13,12 @@ from any2vec.data.clicks.encoder import ClickEncoder
 from any2vec.data.clicks.encoding import Encoded
 from any2vec.data.clicks.rows import FoundRows, HashedRows
 from any2vec.data.clicks.schema import ClickSchema
+from any2vec.data.io.array_file import ArrayFile, map_array
 from any2vec.data.io.storage import atomic_folder, write_json
 
 FORMAT = "any2vec-clicks"
 VERSION = 1
-HEADER_BYTES = 128
-"""of every array file, so that an array can be opened by its shape alone"""
 _BLOCK_ROWS = 1 << 16
-
-
-class ArrayFile:
-    """A .npy file that grows by rows; its length is put into the header at the end."""
-
-    def __init__(self, path: Path, dtype: type, row: tuple[int, ...] = ()) -> None:
-        self.path, self.dtype, self.row = path, np.dtype(dtype), row
-        self.length = 0
-        self.file = FileIO(path, "w+")
-        self._write(_header(self.dtype, (0, *row)))
-
-    def append(self, rows: np.ndarray) -> None:
-        """rows: (any, *row), cast to the file's type."""
-        rows = np.ascontiguousarray(rows, self.dtype)
-        self.length += len(rows)
-        self._write(rows.reshape(-1).view(np.uint8).data)
-
-    def _write(self, data: bytes | memoryview) -> None:
-        view = memoryview(data)
-        while len(view):
-            view = view[self.file.write(view) :]
-
-    def close(self) -> None:
-        """Complete the header; closing again does nothing."""
-        if not self.file.closed:
-            self.file.seek(0)
-            self._write(_header(self.dtype, (self.length, *self.row)))
-            self.file.close()
-
-
-def _header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
-    text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': {shape}, }}"
-    return (
-        b"\x93NUMPY\x01\x00"
-        + (HEADER_BYTES - 10).to_bytes(2, "little")
-        + text.ljust(HEADER_BYTES - 11).encode()
-        + b"\n"
-    )
-
-
-def map_array(path: Path, dtype: type, shape: tuple[int, ...], mode: Any = "r") -> np.ndarray:
-    """The array of an `ArrayFile`, memory-mapped. ValueError: the file has not this size."""
-    size = HEADER_BYTES + np.dtype(dtype).itemsize * prod(shape)
-    if path.stat().st_size != size:
-        raise ValueError(f"{path.name} has {path.stat().st_size:,} bytes, expected {size:,}")
-    if prod(shape) == 0:
-        return np.zeros(shape, dtype)
-    return np.asarray(np.memmap(path, dtype, mode, HEADER_BYTES, shape))
 
 
 class ClicksWriter:

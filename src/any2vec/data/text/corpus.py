@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from any2vec.data.io.array_file import ArrayFile
 from any2vec.data.io.storage import atomic_folder, format_of_folder, read_meta, write_json
 from any2vec.data.vocab.vocabulary import Keys, Vocabulary, open_array
 from any2vec.errors import FormatError, StorageError
@@ -94,12 +94,12 @@ class CorpusWriter:
         self.num_slots = self.num_tokens = self.num_sentences = 0
         self._is_open_sentence = False
         self._stack = ExitStack()
-        self._temporary: Path | None = None
-        self._file: FileIO | None = None
         self._is_finished = False
 
     def __enter__(self) -> CorpusWriter:
-        self._start()
+        self._temporary = self._stack.enter_context(atomic_folder(self.folder, self.overwrite, FORMAT))
+        self._file = ArrayFile(self._temporary / "tokens.npy", np.int32)
+        self._stack.callback(self._file.close)
         return self
 
     def __exit__(
@@ -112,13 +112,6 @@ class CorpusWriter:
         with suppress(_AbortedError):
             self._stack.__exit__(kind, error, trace)
 
-    def _start(self) -> tuple[Path, FileIO]:
-        if self._temporary is None or self._file is None:
-            self._temporary = self._stack.enter_context(atomic_folder(self.folder, self.overwrite, FORMAT))
-            self._file = self._stack.enter_context(FileIO(self._temporary / "tokens.npy", "w+"))
-            self._file.write(_npy_header(0))
-        return self._temporary, self._file
-
     def append(self, tokens: np.ndarray) -> None:
         """Append `tokens`, int32 (any,), ends of sentences (-1) included.
 
@@ -127,37 +120,27 @@ class CorpusWriter:
         """
         from any2vec.kernels.text.tokens import count_tokens
 
-        _, file = self._start()
         tokens = np.ascontiguousarray(tokens, np.int32)
         if len(tokens) == 0:
             return
         num_tokens, num_sentences = count_tokens(tokens, self._is_open_sentence)
         self._is_open_sentence = bool(tokens[-1] >= 0)
-        self._write(file, tokens)
+        self._file.append(tokens)
         self.num_slots += len(tokens)
         self.num_tokens += num_tokens
         self.num_sentences += num_sentences
-
-    def _write(self, file: FileIO, tokens: np.ndarray) -> None:
-        view = tokens.data.cast("B")
-        while len(view):
-            view = view[file.write(view) :]
 
     def remap(self, rank: np.ndarray) -> None:
         """Replace every id by rank[id], int32 (num_types,), block by block in the file."""
         from any2vec.kernels.text.tokens import remap
 
-        _, file = self._start()
         block = np.empty(_REMAP_TOKENS, np.int32)
-        start = len(_npy_header(0))
         for first in range(0, self.num_slots, _REMAP_TOKENS):
             part = block[: min(_REMAP_TOKENS, self.num_slots - first)]
-            file.seek(start + 4 * first)
-            if file.readinto(part.data.cast("B")) != part.nbytes:
+            if not self._file.read(first, part):
                 raise StorageError(f"Cannot read back {self.folder}: the file became shorter; check the disk.")
             remap(part, rank)
-            file.seek(start + 4 * first)
-            self._write(file, part)
+            self._file.replace(first, part)
 
     def finish(self, keys: Sequence[str], counts: np.ndarray, meta: dict[str, Any]) -> Corpus:
         """Write vocabulary and meta.json, sync, rename, and open the result.
@@ -168,18 +151,16 @@ class CorpusWriter:
         Raises:
             StorageError: the folder cannot be written, or appeared meanwhile.
         """
-        temporary, file = self._start()
-        file.seek(0)
-        file.write(_npy_header(self.num_slots))
+        self._file.close()
         vocabulary = Vocabulary.from_keys(Keys.of(keys), counts)
-        vocabulary.save(temporary)
+        vocabulary.save(self._temporary)
         sizes = {
             "num_slots": self.num_slots,
             "num_tokens": self.num_tokens,
             "num_sentences": self.num_sentences,
             "num_types": len(vocabulary),
         }
-        write_json(temporary / "meta.json", {"format": FORMAT, "version": VERSION, **meta, **sizes})
+        write_json(self._temporary / "meta.json", {"format": FORMAT, "version": VERSION, **meta, **sizes})
         self._is_finished = True
         self._stack.close()
         return Corpus.open(self.folder)
@@ -187,9 +168,3 @@ class CorpusWriter:
 
 class _AbortedError(Exception):
     pass
-
-
-def _npy_header(num_slots: int) -> bytes:
-    """The .npy header of int32 (num_slots,): 128 bytes whatever the length, so that it can be written first."""
-    text = f"{{'descr': '<i4', 'fortran_order': False, 'shape': ({num_slots},), }}"
-    return b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + text.ljust(117).encode() + b"\n"

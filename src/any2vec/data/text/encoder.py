@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.data.io.array_file import grown
 from any2vec.data.text.corpus import Corpus, CorpusWriter
 from any2vec.data.vocab.vocabulary import MAX_WORD_BYTES, Keys, Vocabulary
 from any2vec.errors import DataError
@@ -120,7 +121,7 @@ class _Encoder:
         table = np.zeros(2 * len(self.table), np.uint64)
         kernel.rehash(self.table, table, self.num_types)
         self.table = table
-        self.counts = _grown(self.counts, 2 * len(self.counts))
+        self.counts = grown(self.counts, 2 * len(self.counts))
 
     def end_sentence(self) -> None:
         """End the open sentence, if there is one."""
@@ -182,9 +183,9 @@ class WordEncoder(_Encoder):
     def _grow(self) -> None:
         if self.num_types >= len(self.counts):
             self._grow_types()
-            self.lengths = _grown(self.lengths, len(self.counts))
+            self.lengths = grown(self.lengths, len(self.counts))
         else:
-            self.arena = _grown(self.arena, max(2 * len(self.arena), len(self.arena) + MAX_WORD_BYTES))
+            self.arena = grown(self.arena, max(2 * len(self.arena), len(self.arena) + MAX_WORD_BYTES))
         if len(self.arena) >= 1 << 32:
             raise DataError("The different words of the input take more than 16 GiB; any2vec does not count so many.")
 
@@ -242,16 +243,10 @@ class IdEncoder(_Encoder):
             if at >= len(ids):
                 break
             self._grow_types()
-            self.ids = _grown(self.ids, len(self.counts))
+            self.ids = grown(self.ids, len(self.counts))
         self._flush()
 
     def finish(self, meta: dict[str, Any]) -> Corpus:
         """Rank the ids by count, rewrite the tokens, write the vocabulary, open the corpus."""
         order = self._order()
         return self._finish(order, Keys.of(list(map(str, self.ids[order].tolist()))), meta)
-
-
-def _grown(array: np.ndarray, size: int) -> np.ndarray:
-    larger = np.zeros(size, array.dtype)
-    larger[: len(array)] = array
-    return larger

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.data.io.array_file import grown
 from any2vec.data.vocab.vocabulary import MAX_WORD_BYTES, Keys
 from any2vec.errors import DataError
 from any2vec.kernels.text import hash_strings
@@ -82,7 +83,7 @@ class FoundTexts:
 
     def _grow(self) -> None:
         if self.num_texts < len(self.counts):
-            self._arena = _grown(self._arena, max(2 * len(self._arena), len(self._arena) + MAX_WORD_BYTES // 4))
+            self._arena = grown(self._arena, max(2 * len(self._arena), len(self._arena) + MAX_WORD_BYTES // 4))
             if len(self._arena) >= 1 << 32:
                 raise DataError(f"{self._what} has different values of more than 16 GiB; {self._advice}.")
             return
@@ -91,8 +92,8 @@ class FoundTexts:
         table = np.zeros(2 * len(self._table), np.uint64)
         kernel.rehash(self._table, table, self.num_texts)
         self._table = table
-        self.counts = _grown(self.counts, 2 * len(self.counts))
-        self._lengths = _grown(self._lengths, 2 * len(self._lengths))
+        self.counts = grown(self.counts, 2 * len(self.counts))
+        self._lengths = grown(self._lengths, 2 * len(self._lengths))
 
 
 def buffers_of(texts: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -116,12 +117,6 @@ def _padded(data: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarr
     block = np.zeros((len(used) + 16 + 7) // 8, np.uint64).view(np.uint8)
     block[: len(used)] = used
     return block, offsets - offsets[0]
-
-
-def _grown(array: np.ndarray, size: int) -> np.ndarray:
-    larger = np.zeros(size, array.dtype)
-    larger[: len(array)] = array
-    return larger
 
 
 MAX_ROWS = (1 << 31) - 1

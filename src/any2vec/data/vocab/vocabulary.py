@@ -11,6 +11,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from any2vec.data.io.array_file import HEADER_BYTES
 from any2vec.errors import FormatError, InputError
 
 MAX_WORD_BYTES = 1 << 20
@@ -166,7 +167,6 @@ class Vocabulary:
         return cls(Keys(words, offsets), counts)
 
 
-_HEADER_BYTES = 128
 _READING_HEADER = threading.Lock()
 """NumPy parses the head of a file as Python, and CPython 3.11's parser counts its depth wrongly in two threads at once
 (python/cpython#106905): logical hosts that open their parts take turns"""
@@ -183,7 +183,7 @@ def open_array(folder: Path | str, name: str, dtype: Any, mode: Literal["r", "c"
     path = Path(folder) / f"{name}.npy"
     try:
         with _READING_HEADER:
-            is_empty = path.stat().st_size <= _HEADER_BYTES  # which cannot be mapped
+            is_empty = path.stat().st_size <= HEADER_BYTES  # which cannot be mapped
             array = np.load(path, mmap_mode=None if is_empty else mode, allow_pickle=False)
     except (OSError, ValueError, EOFError, SyntaxError, MemoryError) as error:
         reason = "it is missing" if isinstance(error, FileNotFoundError) else str(error).split("\n")[0]
