@@ -139,10 +139,11 @@ def reference_model() -> Any:
 
 def one_thread_pace(bench: Bench) -> float:
     """words/s of the kernel on one thread at the reference's settings, median of three."""
-    from any2vec.tasks.words.sizing import RunSettings, size_of_plan
+    from any2vec.options.run import RunOptions
+    from any2vec.tasks.words.sizing import size_of_plan
 
     paces = [
-        size_of_plan(reference_model(), NUM_ROWS, WORDS, RunSettings(threads=1)).rates.items_per_s
+        size_of_plan(reference_model(), NUM_ROWS, WORDS, RunOptions(threads=1)).rates.items_per_s
         for _ in range(1 if bench.quick else 3)
     ]
     bench.runs["one_thread_words_per_s_each"] = paces

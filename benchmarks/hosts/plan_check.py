@@ -134,9 +134,10 @@ def _sets(sized: Sized, spread: Spread) -> Any:
 def _sized(bench: Bench) -> Sized:
     """The shape of the runs; its pace is not measured, the runs tell it."""
     from any2vec import SkipGram
-    from any2vec.tasks.words.sizing import RunSettings, size_of_input
+    from any2vec.options.run import RunOptions
+    from any2vec.tasks.words.sizing import size_of_input
 
-    run = RunSettings(epochs=1, threads=1, cache_dir=bench.cache)
+    run = RunOptions(epochs=1, threads=1, cache_dir=bench.cache)
     return size_of_input(SkipGram(), str(bench.words()), run, pace=1.0)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from any2vec.cluster.grid import Grid, even_grid, whole_numbers
+from any2vec.cluster.grid import Grid, even_grid
 from any2vec.cluster.threads import single_host_transport
 from any2vec.models.layers.activation import activation, z_objective
 from any2vec.models.layers.admm import blocks
@@ -224,7 +224,7 @@ def test_growth_changes_no_answer() -> None:
 
 
 def test_grids() -> None:
-    grid = whole_numbers(-1, 20)
+    grid = Grid(np.arange(-1, 21))
     assert grid.values_G.size == 22 and grid.code is np.uint8
     np.testing.assert_array_equal(grid.nearest(np.array([-9.0, -0.6, 0.4, 19.6, 99.0])), [-1, -1, 0, 20, 20])
     numbers = RANDOM.standard_normal((7, 3)).astype(np.float32)

@@ -66,11 +66,6 @@ class Grid:
         return self.values_G.astype(dtype)[code]
 
 
-def whole_numbers(low: int, high: int) -> Grid:
-    """The whole numbers from low to high (the published grid: -1 to 20)."""
-    return Grid(np.arange(low, high + 1))
-
-
 def even_grid(bits: int, low: float, high: float) -> Grid:
     """2^bits values at equal distances from low to high, which are among them."""
     return Grid(np.linspace(low, high, 1 << bits), (high - low) / ((1 << bits) - 1))

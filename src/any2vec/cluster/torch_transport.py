@@ -100,11 +100,6 @@ class TorchTransport(Transport):
             _thread("beat", self._beat)
         return self
 
-    def last_received(self) -> dict[int, float]:
-        """Seconds since anything came from each other host."""
-        now = time.monotonic()
-        return {peer: now - line.received for peer, line in self._lines.items()}
-
     def close(self) -> None:
         """Say goodbye, then wait (at most `patience` s) until every host has, so that all that was sent arrives."""
         self._send_shutdown(_GOODBYE)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
 
-from any2vec.checks import Number, Whole, check_fields
+from any2vec.checks import Number, Whole
 from any2vec.errors import InputError
+from any2vec.models.config import ModelConfig
 
 CLICK_MODELS = {
     "dlrm": "any2vec.models.clicks.config:DLRM",
@@ -34,13 +35,12 @@ def layer_sizes(name: str, text: str) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClickModel:
+class ClickModel(ModelConfig):
     """Options of a model that predicts clicks from categories and numbers (abstract).
 
     Row-wise optimizers keep one squared gradient for a row.
     """
 
-    name: ClassVar[str] = ""
     default_epochs: ClassVar[int] = 1
     has_weights: ClassVar[bool] = True
     """each row has one more number beside its vector: its weight in a linear part"""
@@ -58,9 +58,6 @@ class ClickModel:
     batch_size: Annotated[int, Whole(1, 1 << 20)] = 128
     """examples per step and host, 1..1,048,576"""
 
-    def __post_init__(self) -> None:
-        check_fields(self)
-
     @property
     def dense_rate(self) -> float:
         """The learning rate of the dense layers that counts."""
@@ -76,9 +73,6 @@ class ClickModel:
     def width(self) -> int:
         """Numbers of a row that are learned: its vector, and its weight where it has one."""
         return self.vector_dim + self.has_weights
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"model": self.name} | asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)

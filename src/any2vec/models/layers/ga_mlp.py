@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from any2vec.checks import Number, Whole, check_fields
+from any2vec.checks import Number, Whole
 from any2vec.errors import InputError
+from any2vec.models.config import ModelConfig
 
 CLASSIFIER = "classifier.safetensors"
 """file of a trained one in its run folder"""
@@ -17,7 +18,7 @@ MOST_LAYERS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class GAMLP:
+class GAMLP(ModelConfig):
     """Graph-augmented MLP for classes of nodes, trained layer by layer in parallel (pdADMM-G, pdADMM-G-Q).
 
     Wang et al., arXiv 2105.09837 (TNNLS 2022). Objective: cross-entropy summed over the training nodes +
@@ -83,7 +84,7 @@ class GAMLP:
     def __post_init__(self) -> None:
         if isinstance(self.layers, str) and self.layers.isdecimal():  # the flag is also of models whose layers differ
             object.__setattr__(self, "layers", int(self.layers))
-        check_fields(self)
+        super().__post_init__()
         _ = self.sizes, self.grid_values
         self._check_idle()
 
@@ -166,9 +167,6 @@ class GAMLP:
         grown = max(rho, min(1.0, rho * factor))
         nu = self.start_nu if self.rho is not None else grown
         return nu, grown, self.start_decay * self.decay_growth**stage
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"model": self.name} | asdict(self)
 
 
 def stage_ends(sizes: int, epochs: int) -> list[int]:

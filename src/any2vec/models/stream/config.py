@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
 
-from any2vec.checks import Number, Whole, check_fields, check_whole
+from any2vec.checks import Number, Whole, check_whole
+from any2vec.models.config import ModelConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamModel:
+class StreamModel(ModelConfig):
     """Options of a model of words that come without an end (abstract).
 
     Each center draws its own window from 1..window, over the words that subsampling (word2vec's t, by the counts of the
     moment) keeps.
     """
 
-    name: ClassVar[str] = ""
     is_dense: ClassVar[bool] = False
     """whether every batch changes all parameters, and there are no rows"""
 
@@ -30,12 +30,6 @@ class StreamModel:
     """initial learning rate, in (0, 1]"""
     subsample: Annotated[float, Number(0, 1)] = 1e-4
     """subsampling threshold, in [0, 1]; 0: off"""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"model": self.name} | asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from any2vec.checks import Number, Whole, check_fields
+from any2vec.checks import Number, Whole
 from any2vec.errors import InputError
+from any2vec.models.config import ModelConfig
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +29,7 @@ FEW_NEGATIVES = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class TripleModel:
+class TripleModel(ModelConfig):
     """Options of a model that learns from triples (abstract).
 
     Each triple asks two queries: what its tail is, given head and relation, and what its head is, given the others.
@@ -39,7 +40,6 @@ class TripleModel:
     other way round.
     """
 
-    name: ClassVar[str] = ""
     default_epochs: ClassVar[int] = 24
     default_order: ClassVar[str] = "comet"
     """of buckets, where the table is larger than memory: in BETA the same partitions stay together for long, and meet
@@ -91,7 +91,7 @@ class TripleModel:
     """logistic loss: weight of hard negatives, 0..1000; 0: equal weights"""
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         if self.is_complex and self.dim % 2:
             raise InputError(f"dim of {self.name} must be even, real and imaginary parts, got {self.dim}.")
         if self.relation_weight and not self.predicts_relations:
@@ -123,9 +123,6 @@ class TripleModel:
         if not self.has_relations:
             return 1
         return 2 * num_relations if self.reciprocal else num_relations
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"model": self.name} | asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)

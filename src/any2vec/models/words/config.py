@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
-from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Literal
 
-from any2vec.checks import Number, Whole, check_fields, check_whole
+from any2vec.checks import Number, Whole, check_whole
 from any2vec.errors import InputError
+from any2vec.models.config import ModelConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class SequenceModel:
+class SequenceModel(ModelConfig):
     """Options of a model that learns from which items stand near each other in sequences (abstract).
 
     Each center draws its own window from 1..window, over the items that subsampling (word2vec's t) keeps. The learning
@@ -19,7 +19,6 @@ class SequenceModel:
     fast; classic: each pair draws its own, the reference.
     """
 
-    name: ClassVar[str] = ""
     default_epochs: ClassVar[int] = 5
     is_graph: ClassVar[bool] = False
     architecture: ClassVar[Literal["skipgram", "cbow"]] = "skipgram"
@@ -54,11 +53,7 @@ class SequenceModel:
     """share negatives in a block, or draw them for each pair"""
 
     def __post_init__(self) -> None:
-        for item in fields(self):  # NumPy's numbers become Python's: options are written as JSON
-            value = getattr(self, item.name)
-            if isinstance(value, Real) and not isinstance(value, int | float):
-                object.__setattr__(self, item.name, int(value) if isinstance(value, Integral) else float(value))
-        check_fields(self)
+        super().__post_init__()
         if self.objective == "hierarchical" and (self.num_negatives, self.kernel) != (5, "block"):
             raise InputError("num_negatives and kernel belong to negative sampling; leave them out of hierarchical.")
 
@@ -66,9 +61,6 @@ class SequenceModel:
     def cost(self) -> int:
         """Multiply-adds of one position, roughly."""
         return self.dim * self.window * self.num_negatives
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"model": self.name} | asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)

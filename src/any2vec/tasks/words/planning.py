@@ -12,7 +12,7 @@ from any2vec.plan.cost.hosts import Costs, Pace, RunPlan, Spread, accessed_bytes
 from any2vec.plan.cost.size import Forecast
 from any2vec.sync.options.names import MERGES
 from any2vec.sync.options.rounds import RoundAgreement
-from any2vec.tasks.words.sizing import Sized, settings_of, size_of_input, size_of_plan
+from any2vec.tasks.words.sizing import Sized, size_of_input, size_of_plan
 from any2vec.units import duration, number, parts, size
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def plan_words(spec: RunSpec, shape: TokenShape, machines: HostMachines, stage: 
     Raises:
         InputError: an option is not legal, or the agreement is none that can be planned.
     """
-    run = replace(settings_of(spec), threads=1)
+    run = replace(spec.run, threads=1)
     threads = spec.run.threads or machine.usable_cores()
     spread, cut = _spread(spec), TEXT if spec.hosts.read == "parts" else spec.hosts.partition
     limit, pace = machines.bandwidth, machines.pace

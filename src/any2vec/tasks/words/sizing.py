@@ -6,7 +6,7 @@ import itertools
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ from any2vec.types import ProgressLine, Round, Span, Stage, Work, as_reading
 
 if TYPE_CHECKING:
     from any2vec.options.planning import ItemShape
+    from any2vec.options.run import RunOptions
     from any2vec.train.spec import RunSpec
 
 TABLE_BYTES = 1 << 28
@@ -123,20 +124,6 @@ _WALKS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSettings:
-    """The options of a run that its needs depend on, as `fit` has them."""
-
-    epochs: int | None = None
-    threads: int = 0
-    seed: int = 1
-    cache_dir: Path | None = None
-
-
-def settings_of(spec: RunSpec) -> RunSettings:
-    return RunSettings(**{item.name: getattr(spec.run, item.name) for item in fields(RunSettings)})
-
-
-@dataclass(frozen=True, kw_only=True)
 class Sized:
     """An estimate and what it rests on."""
 
@@ -172,7 +159,7 @@ def reading_of(model: SequenceModel, block: int, keep_rate: float, clump: float 
 def size_of_input(
     model: SequenceModel,
     data: str | list[str],
-    run: RunSettings,
+    run: RunOptions,
     *,
     text: TextOptions | None = None,
     graph: Any = None,
@@ -199,7 +186,7 @@ def size_of_input(
 def _size_text(
     model: SequenceModel,
     data: str | list[str],
-    run: RunSettings,
+    run: RunOptions,
     text: TextOptions | None,
     stage: Stage | None,
     threads: int,
@@ -235,7 +222,7 @@ def _size_text(
 
 
 def _size_graph(
-    model: WalkModel, data: str | list[str], run: RunSettings, options: Any, stage: Stage | None, threads: int,
+    model: WalkModel, data: str | list[str], run: RunOptions, options: Any, stage: Stage | None, threads: int,
     pace: float | None,
 ) -> Sized:  # fmt: skip
     _load_graph_kernels()
@@ -295,7 +282,7 @@ def estimate_words(spec: RunSpec, shape: ItemShape, stage: Stage | None) -> dict
     Raises:
         InputError, DataError: as `size_of_input`; the budget is too small: it says the smallest one that works.
     """
-    model, run = spec.model, settings_of(spec)
+    model, run = spec.model, spec.run
     if shape.rows is not None:
         sized = size_of_plan(model, shape.num_rows, shape.num_items(100), run)
     else:
@@ -321,7 +308,7 @@ def estimate_words(spec: RunSpec, shape: ItemShape, stage: Stage | None) -> dict
 
 
 def size_of_plan(
-    model: SequenceModel, rows: int, items: int, run: RunSettings, *, exponent: float = 1.0, pace: float | None = None
+    model: SequenceModel, rows: int, items: int, run: RunOptions, *, exponent: float = 1.0, pace: float | None = None
 ) -> Sized:
     """An estimate without data: `rows` vectors, `items` a pass, words as frequent as Zipf's law has them.
 
