@@ -18,7 +18,7 @@ from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.base.records import SeenLines
 from any2vec.sources.base.source import Source
 from any2vec.sources.kinds.feeds import MOST_FEED, BadFeedError, Entry, read_feed
-from any2vec.sources.kinds.http import _wanted_wait
+from any2vec.sources.kinds.http import wanted_wait
 from any2vec.sources.opening import open_source
 from line_servers import LineServer, answer, begin_chunks, chunk, request_of, serving
 from source_reading import LONG, all_ids, all_texts, read_all, read_lines, read_until
@@ -291,9 +291,9 @@ def test_a_busy_server_says_how_long_to_wait() -> None:
         assert len(read_all(source.batches(None))) == 1
     assert times[1] - times[0] >= 1.0
     assert "503" in source.metrics()["trouble"]
-    assert _wanted_wait("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
-    assert _wanted_wait(f"1 Jan 2020 00:00:00 +{'9' * 20}") == 0.0
-    assert [_wanted_wait(text) for text in (None, "soon", "-5", "nan", "1e9", "7")] == [0, 0, 0, 0, 3600, 7]
+    assert wanted_wait("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
+    assert wanted_wait(f"1 Jan 2020 00:00:00 +{'9' * 20}") == 0.0
+    assert [wanted_wait(text) for text in (None, "soon", "-5", "nan", "1e9", "7")] == [0, 0, 0, 0, 3600, 7]
 
 
 # ---- feeds ----------------------------------------------------------------------------------------------------------

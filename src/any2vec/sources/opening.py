@@ -10,11 +10,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from any2vec.cluster.transport import Transport
 from any2vec.data.io.files import packing_of, read_head
 from any2vec.errors import DataError, InputError
-from any2vec.sources.base.address import Address, parse_address
+from any2vec.sources.base.address import Address, is_crawl, parse_address
 from any2vec.sources.base.options import SourceOptions, check_seed
 from any2vec.sources.base.source import PackedFile, Source
+from any2vec.sources.crawl.nodes import NodeService, channel_of
+from any2vec.sources.crawl.source import Crawler
 from any2vec.sources.kinds.files import FollowedFile
 from any2vec.sources.kinds.http import HttpLines
 from any2vec.sources.kinds.kafka import KafkaTopic
@@ -22,7 +25,10 @@ from any2vec.sources.kinds.python_lines import PythonLines
 from any2vec.sources.kinds.redis_stream import RedisStream
 from any2vec.sources.kinds.sockets import Pipe, SocketLines
 
-_NEEDS = {"http": "httpx", "https": "httpx", "kafka": "confluent_kafka", "redis": "redis", "rediss": "redis"}
+_NEEDS = {
+    "http": ("httpx",), "https": ("httpx",), "kafka": ("confluent_kafka",), "redis": ("redis",), "rediss": ("redis",),
+    "crawl": ("httpx", "protego", "resiliparse"),
+}  # fmt: skip
 
 
 def open_sources(addresses: Sequence[str | Iterable[Any]], options: SourceOptions, seed: int = 1) -> list[Source]:
@@ -56,16 +62,33 @@ def open_source(address: str | Iterable[Any], number: int, options: SourceOption
         source = KafkaTopic(parsed, number, options, seed)
     elif parsed.kind in ("redis", "rediss"):
         source = RedisStream(parsed, number, options, seed)
+    elif parsed.kind == "crawl":
+        source = Crawler(parsed, number, options)
     else:
         source = HttpLines(parsed, number, options, seed)
     _check_library(parsed.kind)  # last: what is wrong with an address is said whatever is installed
+    if isinstance(source, Crawler):
+        source.start  # noqa: B018  what only the library sees
     return source
 
 
+def crawl_services(transport: Transport, addresses: Sequence[Any]) -> list[NodeService]:
+    """What a host runs beside its work, so that the crawls among these addresses, which rank 0 reads, fetch there too.
+
+    Raises:
+        InputError: a library for it is missing.
+    """
+    found = [NodeService(transport, channel_of(number)) for number, one in enumerate(addresses) if is_crawl(one)]
+    if found:
+        _check_library("crawl")
+    return found
+
+
 def _check_library(kind: str) -> None:
-    library = _NEEDS[kind]
-    if importlib.util.find_spec(library) is None:
-        raise InputError(f"{kind}:// sources need {library}; in a clone: pip install -e '.[streams]'.")
+    missing = [library for library in _NEEDS[kind] if importlib.util.find_spec(library) is None]
+    if missing:
+        what, extra = ("crawl:", "crawl") if kind == "crawl" else (f"{kind}://", "streams")
+        raise InputError(f"{what} sources need {' and '.join(missing)}; in a clone: pip install -e '.[{extra}]'.")
 
 
 def _open_file(address: Address, number: int, options: SourceOptions) -> Source:

@@ -8,10 +8,12 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from any2vec.errors import InputError
 
+CRAWL = "crawl:"
+"""what stands before the URL at which a crawl begins"""
 SCHEMES = ("tcp", "unix", "http", "https", "kafka", "redis", "rediss")
 _ALLOWED = (
-    "a path, - (standard input), tcp://HOST:PORT, unix:///PATH, http(s)://HOST/PATH, kafka://HOST:PORT/TOPIC or "
-    "redis://HOST:PORT/KEY"
+    "a path, - (standard input), tcp://HOST:PORT, unix:///PATH, http(s)://HOST/PATH, crawl:http(s)://HOST/PATH, "
+    "kafka://HOST:PORT/TOPIC or redis://HOST:PORT/KEY"
 )
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _OPTIONS = {"tcp": {"resume"}, "unix": {"resume"}, "redis": {"db"}, "rediss": {"db"}}
@@ -22,7 +24,7 @@ class Address:
     """A source's address, taken apart."""
 
     kind: str
-    """file, stdin, or a scheme of SCHEMES"""
+    """file, stdin, crawl, or a scheme of SCHEMES"""
     text: str
     """as it was given"""
     name: str
@@ -30,7 +32,7 @@ class Address:
     host: str = ""
     port: int = 0
     path: str = ""
-    """of a file or socket; a topic or key"""
+    """of a file or socket; a topic or key; of a crawl, what stands behind `crawl:`"""
     user: str | None = None
     password: str | None = None
     options: dict[str, str] = field(default_factory=dict)
@@ -43,6 +45,8 @@ def parse_address(text: str) -> Address:
     Raises:
         InputError: it is none.
     """
+    if is_crawl(text):
+        return Address(kind="crawl", text=text, name=text.partition("#")[0], path=text.removeprefix(CRAWL))
     if text == "-":
         return Address(kind="stdin", text=text, name="-")
     found = _SCHEME.match(text)
@@ -67,6 +71,11 @@ def parse_address(text: str) -> Address:
     if kind in ("kafka", "redis", "rediss") and not address.path:
         raise InputError(f"{text!r} does not say what to read; give {_form(kind)}.")
     return address
+
+
+def is_crawl(address: object) -> bool:
+    """Whether it is the address of a crawl."""
+    return isinstance(address, str) and address.startswith(CRAWL)
 
 
 def _form(kind: str) -> str:

@@ -85,19 +85,9 @@ class Exchange:
         Raises:
             zlib.error: it is packed otherwise, or damaged.
         """
-        packing = self._response.headers.get("content-encoding", "identity").strip().lower()
-        if packing not in ("identity", "gzip", ""):
-            raise zlib.error(f"the answer is packed as {packing!r}, where gzip was asked for")
-        inflater = zlib.decompressobj(31) if packing == "gzip" else None
+        unpacked = Unpacked(self._response.headers.get("content-encoding"))
         while (piece := (yield from self._wait(self._next()))) is not None:
-            if inflater is None:
-                for start in range(0, len(piece), BLOCK):
-                    yield piece[start : start + BLOCK]
-                continue
-            while piece and not inflater.eof:
-                if unpacked := inflater.decompress(piece, BLOCK):
-                    yield unpacked
-                piece = inflater.unconsumed_tail
+            yield from unpacked.pieces(piece)
 
     def close(self) -> None:
         """Close the last response, read or not."""
@@ -121,6 +111,39 @@ class Exchange:
             if not task.done():
                 task.cancel()
                 self._loop.run_until_complete(asyncio.wait({task}))
+
+
+class Unpacked:
+    """Takes gzip off a body, piece by piece.
+
+    Args:
+        packing: the header Content-Encoding.
+
+    Raises:
+        zlib.error: it is packed otherwise, or (`pieces`) damaged.
+    """
+
+    def __init__(self, packing: str | None) -> None:
+        packing = (packing or "identity").strip().lower()
+        if packing not in ("identity", "gzip", ""):
+            raise zlib.error(f"the answer is packed as {packing!r}, where gzip was asked for")
+        self._inflater = zlib.decompressobj(31) if packing == "gzip" else None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether what came may be all."""
+        return self._inflater is None or self._inflater.eof
+
+    def pieces(self, raw: bytes) -> Generator[bytes, None, None]:
+        """What some bytes unpack to, at most BLOCK bytes at a time: who stops asking unpacks no more."""
+        if self._inflater is None:
+            for start in range(0, len(raw), BLOCK):
+                yield raw[start : start + BLOCK]
+            return
+        while raw and not self._inflater.eof:
+            if unpacked := self._inflater.decompress(raw, BLOCK):
+                yield unpacked
+            raw = self._inflater.unconsumed_tail
 
 
 _JSON_TYPES = ("json", "ndjson", "jsonl", "jsonlines", "json-lines")
@@ -183,7 +206,7 @@ class HttpLines(PacedSource):
         if response.status_code in (204, 304):
             return
         if response.status_code != 200:
-            self._attempts.least = _wanted_wait(response.headers.get("retry-after"))
+            self._attempts.least = wanted_wait(response.headers.get("retry-after"))
             raise _RefusedError(f"the server answers {response.status_code} {response.reason_phrase}".strip())
         self._tally.state = "reading"
         with closing(exchange), closing(exchange.pieces()) as pieces:
@@ -312,7 +335,7 @@ class HttpLines(PacedSource):
         return f"{self.name}: {str(error) or type(error).__name__}."
 
 
-def _wanted_wait(header: str | None) -> float:
+def wanted_wait(header: str | None) -> float:
     """Seconds of a Retry-After header (RFC 9110, 10.2.3), an hour at most; 0 where there is none that can be read."""
     if not header:
         return 0.0

@@ -14,6 +14,7 @@ from any2vec.cluster.work_queue import QueueWorker
 from any2vec.models.stream.learner import StreamLearner
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.plan.order.roles import StreamRoles
+from any2vec.sources.opening import crawl_services
 from any2vec.sync.drivers.dense_batches import DenseBatches
 from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.stream_tables import StreamTables
@@ -38,6 +39,8 @@ class TrainerProgram(Program):
     def __init__(self, request: Request, transport: Transport) -> None:
         super().__init__(request, transport)
         self.learner = make_learner(request, budget(request.spec.model, memory_bytes(request.spec)))
+        is_apart = request.spec.run.readers == "processes"
+        self._crawls = [] if is_apart else crawl_services(transport, request.spec.data)
 
     def compile(self) -> None:
         own, transport = self.learner, self.transport
@@ -51,6 +54,8 @@ class TrainerProgram(Program):
             self._parts = assigned_parts(QueueWorker(transport, 0), own, driver, sends_state)
             _compile(own)
         transport.barrier("ready", timeout=LONG_WORK)
+        for service in self._crawls:
+            service.start()
         if isinstance(driver, SummedBatches):
             driver.start()
 
@@ -64,6 +69,8 @@ class TrainerProgram(Program):
             self._tables.close()  # a server serves until everyone has
         self.learner.close()
         sent_by_all(self.transport)
+        for service in self._crawls:
+            service.close()
 
     def stored(self) -> Result:
         raise AssertionError("rank 0 has the result")
