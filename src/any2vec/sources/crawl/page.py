@@ -8,9 +8,13 @@ from typing import Any
 
 DEEPEST = 500
 """elements within each other; extraction takes time by the square of it, and pages made by people have some dozens"""
+MOST_NODES = 300_000
+"""elements and texts of a page"""
 MOST_LINKS = 10_000
 """of a page; those behind them are not followed"""
 _FURNITURE = ["body > header", "[role=banner]", "[role=navigation]", "[role=contentinfo]"]
+_ELEMENT = 1
+"""NodeType.ELEMENT"""
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 
 
@@ -56,26 +60,38 @@ def _read_html(html: str, wishes: set[str]) -> Page:
     from resiliparse.extract.html2text import extract_plain_text
     from resiliparse.parse.html import HTMLTree, traverse_dom
 
-    tree = HTMLTree.parse(html)
-    if html.count("<") > DEEPEST:
-        traverse_dom(tree.document, _check_depth)
-    for meta in tree.document.query_selector_all("meta[name][content]"):
-        if meta.getattr("name").strip().lower() in ("robots", "any2vec"):
-            wishes |= {word.strip().lower() for word in meta.getattr("content").split(",")}
-    base = tree.document.query_selector("base[href]")
-    links: tuple[str, ...] = ()
-    if not wishes & {"none", "nofollow"}:
-        anchors = tree.document.query_selector_all("a[href], area[href]")
-        links = tuple(dict.fromkeys(anchor.getattr("href") for anchor in anchors))[:MOST_LINKS]
+    tree, walk = HTMLTree.parse(html), _Walk(wishes)
+    traverse_dom(tree.document, walk)  # lists of elements that the library makes take time by the square of them
+    links = () if wishes & {"none", "nofollow"} else tuple(walk.links)
     if wishes & {"none", "noindex"}:
-        return Page("", links, base and base.getattr("href"))
+        return Page("", links, walk.base)
     text = extract_plain_text(
         tree, preserve_formatting=False, main_content=True, list_bullets=False, alt_texts=False,
         skip_elements=_FURNITURE,
     )  # fmt: skip
-    return Page(text.replace("\0", " "), links, base and base.getattr("href"))
+    return Page(text.replace("\0", " "), links, walk.base)
 
 
-def _check_depth(context: Any) -> None:
-    if context.depth > DEEPEST:
-        raise BadPageError("page of elements too deep")
+class _Walk:
+    """Sees each node of a page once."""
+
+    def __init__(self, wishes: set[str]) -> None:
+        self.links: dict[str, None] = {}
+        self.base: str | None = None
+        self._wishes, self._nodes = wishes, 0
+
+    def __call__(self, context: Any) -> None:
+        self._nodes += 1
+        if context.depth > DEEPEST or self._nodes > MOST_NODES:
+            raise BadPageError("page of too many elements")
+        node = context.node
+        if node.type != _ELEMENT:
+            return
+        tag = node.tag
+        if tag in ("a", "area") and len(self.links) < MOST_LINKS:
+            if (link := node.getattr("href")) is not None:
+                self.links[link] = None
+        elif tag == "base" and self.base is None:
+            self.base = node.getattr("href")
+        elif tag == "meta" and (node.getattr("name") or "").strip().lower() in ("robots", "any2vec"):
+            self._wishes |= {word.strip().lower() for word in (node.getattr("content") or "").split(",")}

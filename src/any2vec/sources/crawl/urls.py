@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
@@ -57,7 +57,7 @@ def read_options(text: str) -> CrawlOptions:
     Raises:
         InputError: an option is unknown or not legal.
     """
-    defaults = {field.name: field.default for field in fields(CrawlOptions) if field.default is not MISSING}
+    defaults = {field.name: field.default for field in fields(CrawlOptions)}
     found: dict[str, Any] = {}
     for name, value in parse_qsl(text, keep_blank_values=True):
         if name not in defaults:
@@ -66,9 +66,8 @@ def read_options(text: str) -> CrawlOptions:
         try:
             found[name] = kind(value)
         except ValueError as error:
-            raise InputError(f"{name} of a crawl must be a {kind.__name__}, got {value!r}.") from error
-    if text and not found:
-        raise InputError(f"Options of a crawl are NAME=VALUE with & between them, got {text!r}.")
+            what = "a whole number" if kind is int else "a number"
+            raise InputError(f"{name} of a crawl must be {what}, got {value!r}.") from error
     return CrawlOptions(**found)
 
 
@@ -79,9 +78,13 @@ def read_start(text: str) -> tuple[str, CrawlOptions]:
         InputError: it is no http(s) URL, or an option is wrong.
     """
     start, _, options = text.partition("#")
-    parts = urlsplit(start)
+    wrong = f"A crawl begins at crawl:http(s)://HOST[:PORT]/PATH, got crawl:{start}."
+    try:
+        parts = urlsplit(start)
+    except ValueError as error:
+        raise InputError(wrong) from error
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
-        raise InputError(f"A crawl begins at crawl:http(s)://HOST[:PORT]/PATH, got crawl:{start}.")
+        raise InputError(wrong)
     if parts.username is not None or parts.password is not None:
         raise InputError("A crawl asks for public pages; take user and password out of its address.")
     if len(start) > LONGEST_URL:
