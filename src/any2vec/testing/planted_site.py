@@ -105,7 +105,7 @@ class PlantedSite:
         site = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:  # noqa: N802  http.server's name
+            def do_GET(self) -> None:
                 begin = time.monotonic()
                 try:
                     site.serve(self)
@@ -160,8 +160,8 @@ def _html(word: str, links: list[str]) -> str:
     anchors = "".join(f'<li><a href="{link}">furniture</a></li>' for link in links)
     return (
         f"<!DOCTYPE html><html><head><title>{word}</title></head><body><nav><ul>{anchors}</ul></nav><main><article>"
-        f"<h1>{word}</h1><p>The tea of {word} is in the pot, and the cup is for tea.</p><p>Who drinks it early has milk "
-        f"and sugar with it.</p></article></main>{_FOOT}</body></html>"
+        f"<h1>{word}</h1><p>The tea of {word} is in the pot, and the cup is for tea.</p><p>Who drinks it early has "
+        f"milk and sugar with it.</p></article></main>{_FOOT}</body></html>"
     )
 
 

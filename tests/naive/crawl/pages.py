@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 
 def crawl(start: str, sites: list[str], allows: Callable[[str], bool], most: int, tries: int = 3) -> dict[str, str]:
-    """URL -> HTML of each page of these sites, of `most` bytes or fewer, that links lead to and that may be asked for."""
+    """URL -> HTML of each page of these sites that links lead to: allowed, and of `most` bytes or fewer."""
     found: dict[str, str] = {}
     queue, known = deque([start]), {start}
     while queue:
@@ -28,7 +28,7 @@ def crawl(start: str, sites: list[str], allows: Callable[[str], bool], most: int
                 break
             except (HTTPException, OSError, ValueError):
                 html = ""
-        if not html or kind != "text/html" or "noindex" in html:
+        if not html or kind != "text/html" or 'content="noindex' in html:
             continue
         found[urldefrag(where)[0]] = html
         for link in re.findall(r'href="([^"]*)"', html):

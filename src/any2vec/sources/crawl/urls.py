@@ -62,7 +62,7 @@ def read_options(text: str) -> CrawlOptions:
     for name, value in parse_qsl(text, keep_blank_values=True):
         if name not in defaults:
             raise InputError(f"A crawl knows these options behind #: {', '.join(defaults)}; got {name!r}.")
-        kind = type(defaults[name])
+        kind: Any = type(defaults[name])
         try:
             found[name] = kind(value)
         except ValueError as error:
