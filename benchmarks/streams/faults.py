@@ -59,7 +59,7 @@ def _stalled(bench: Bench, sync: str) -> dict[str, Any]:
     """A run over files that grow at a rate, one of which stops growing."""
     steady = 3.0 if bench.quick else STEADY
     settle = 1.0 if bench.tiny else SETTLE
-    out = _fresh(bench, f"stall-{sync}")
+    out = fresh(bench, f"stall-{sync}")
     with tempfile.TemporaryDirectory() as name:
         paths = [Path(name) / f"source-{number}.txt" for number in range(SOURCES)]
         for path in paths:
@@ -71,7 +71,7 @@ def _stalled(bench: Bench, sync: str) -> dict[str, Any]:
         with bench.job(command) as (job, errors), _feeding(paths) as (stalls, fed):
             # What was written while the run began is trained first, faster than lines come.
             behind = BEHIND * SOURCES * LINES_A_SECOND
-            _await(job, errors, lambda: _words(out)[1] > WORDS * max(behind, sum(fed) - behind))
+            await_so(job, errors, lambda: _words(out)[1] > WORDS * max(behind, sum(fed) - behind))
             time.sleep(settle)
             before = _pace(out, steady)
             stalls[STALLED].set()
@@ -148,11 +148,11 @@ def kill_any_role(bench: Bench) -> list[Reading]:
 
 
 def _killed(bench: Bench, sources: Sequence[Path], role: str) -> Reading:
-    out = _fresh(bench, f"kill-{role.replace(' ', '-')}")
+    out = fresh(bench, f"kill-{role.replace(' ', '-')}")
     with bench.job(_command(sources, out, "--restarts", 2)) as (job, errors):
-        _await(job, errors, lambda: (out / "checkpoint.safetensors").exists())
+        await_so(job, errors, lambda: (out / "checkpoint.safetensors").exists())
         time.sleep(0.5)
-        os.kill(_process(job.pid, role), signal.SIGKILL)
+        os.kill(process_of(job.pid, ROLES[role]), signal.SIGKILL)
         began = time.monotonic()
         codes = wait_for([job], LIMIT)
         seconds, said = time.monotonic() - began, last_line(errors).replace(f"{out}/", "DIR/")
@@ -171,11 +171,11 @@ def _killed(bench: Bench, sources: Sequence[Path], role: str) -> Reading:
 
 def _ends_clearly(bench: Bench, sources: Sequence[Path]) -> Reading:
     """Without restarts: how the job ends, and what a resume makes of it."""
-    out = _fresh(bench, "kill-plain")
+    out = fresh(bench, "kill-plain")
     with bench.job(_command(sources, out)) as (job, errors):
-        _await(job, errors, lambda: (out / "checkpoint.safetensors").exists())
+        await_so(job, errors, lambda: (out / "checkpoint.safetensors").exists())
         time.sleep(0.5)
-        os.kill(_process(job.pid, "trainer"), signal.SIGKILL)
+        os.kill(process_of(job.pid, ROLES["trainer"]), signal.SIGKILL)
         began = time.monotonic()
         codes = wait_for([job], LIMIT)
         seconds, said = time.monotonic() - began, last_line(errors).replace(f"{out}/", "DIR/")
@@ -225,8 +225,8 @@ def _wrong_ids(sources: Sequence[Path], out: Path) -> tuple[int, int]:
     return len(set(_ids(sources)) - set(trained)), len(trained) - len(set(trained))
 
 
-def _process(pid: int, role: str) -> int:
-    """The process of a role below a running job."""
+def process_of(pid: int, rank: int | None) -> int:
+    """The process of a rank below a running job; None: a reader's."""
     for one in family(pid)[1:]:
         try:
             command = Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0")
@@ -234,19 +234,19 @@ def _process(pid: int, role: str) -> int:
         except OSError:
             continue
         is_reader = b"any2vec.sources.reader" in command
-        if is_reader if role == "reader" else not is_reader and f"RANK={ROLES[role]}".encode() in environment:
+        if is_reader if rank is None else not is_reader and f"RANK={rank}".encode() in environment:
             return one
-    raise RowError(f"no process of the {role} was found")
+    raise RowError(f"no process of {'a reader' if rank is None else f'rank {rank}'} was found")
 
 
-def _fresh(bench: Bench, name: str) -> Path:
+def fresh(bench: Bench, name: str) -> Path:
     """A run folder in which nothing is left of a former run."""
     out = bench.scratch(f"streams-{name}")
     shutil.rmtree(out, ignore_errors=True)
     return out
 
 
-def _await(job: subprocess.Popen[str], errors: Path, is_so: Callable[[], bool]) -> None:
+def await_so(job: subprocess.Popen[str], errors: Path, is_so: Callable[[], bool]) -> None:
     deadline = time.monotonic() + LIMIT
     while not is_so():
         if job.poll() is not None:

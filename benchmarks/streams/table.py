@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchmarks.streams import crawler as streams_crawler
 from benchmarks.streams import drift as streams_drift
 from benchmarks.streams import faults as streams_faults
 from benchmarks.streams import models as streams_models
@@ -21,6 +22,7 @@ TABLE = Table(
         *streams_drift.ROWS,
         *streams_traffic.ROWS,
         *streams_faults.ROWS,
+        *streams_crawler.ROWS,
         *pip.ROWS,
     ),
 )
