@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from any2vec.testing.planted_site import PlantedSite
+
 ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
@@ -248,6 +250,17 @@ def test_python_of_the_sources_of_streams(tmp_path: Path, monkeypatch: pytest.Mo
     with contextlib.redirect_stdout(output):
         exec(compile(code, page.name, "exec"), {})
     assert "of a second source" in output.getvalue()
+
+
+@pytest.mark.slow
+def test_commands_of_crawls(tmp_path: Path) -> None:
+    pytest.importorskip("resiliparse", reason="crawls need pip install 'any2vec[crawl]'")
+    section = (ROOT / "docs" / "streams.md").read_text().split("## Crawls\n")[1].split("\n## ")[0]
+    wanted = commands_of("".join(re.findall(r"^```sh\n(.*?)^```", section, flags=re.MULTILINE | re.DOTALL)))
+    assert len(wanted) == 2
+    with PlantedSite(20) as site:
+        said = [run(command.replace("http://127.0.0.1:8000/", site.start), tmp_path) for command in wanted]
+    assert f"{len(site.texts)} lines, exactly once" in said[0] and "pot" in said[1]
 
 
 @pytest.mark.slow

@@ -37,6 +37,7 @@ DOORS = {
     "usearch": {"neighbors"}, "gensim": {"formats"}, "networkx": {"data"}, "torch_geometric": {"data"},
     "torch": {"cluster", "data", "models"}, "ray": {"cluster"}, "pymetis": {"plan"}, "pandas": set(),
     "httpx": {"sources"}, "feedparser": {"sources"}, "confluent_kafka": {"sources"}, "redis": {"sources"},
+    "protego": {"sources"}, "resiliparse": {"sources"},
 }  # fmt: skip
 ONE_DOOR = {"pyarrow": "data/io/arrow.py"}
 """library -> the one file that imports it"""
@@ -58,6 +59,8 @@ HEAVY = (
     "feedparser",
     "confluent_kafka",
     "redis",
+    "protego",
+    "resiliparse",
 )
 
 

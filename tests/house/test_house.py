@@ -50,7 +50,7 @@ def test_doctor_is_json_and_imports_no_optional_package() -> None:
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     metrics, modules = json.loads(done.stdout)
     assert metrics["versions"]["numba"] and metrics["machine"]["usable_cores"] >= 1
-    assert {"torch", "ray", "partition", "streams"} <= metrics["extras"].keys()
+    assert {"torch", "ray", "partition", "streams", "crawl"} <= metrics["extras"].keys()
     assert not {"torch", "ray", "pymetis", "gensim", "matplotlib", "sklearn"} & set(modules)
 
 

@@ -75,7 +75,9 @@ def warm_up() -> None:
     import confluent_kafka  # noqa: F401
     import feedparser  # noqa: F401
     import httpx  # noqa: F401
+    import protego  # noqa: F401
     import redis  # noqa: F401
+    import resiliparse.extract.html2text  # noqa: F401
 
     for path in (__file__, ["a text"]):
         for batch in open_source(path, 0, SourceOptions(follow=False)).batches(None):

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import source_kills
+from any2vec.testing.planted_site import PlantedSite
 from kafka_mock import MockKafka
 from line_servers import answer, begin_chunks, chunk, request_of, resumed_at, serving
 from redis_server import RedisServer
@@ -98,6 +99,8 @@ def test_after_20_kills_what_was_taken_is_a_permutation_of_what_was_sent(tmp_pat
     pytest.importorskip("httpx", reason="HTTP sources need pip install 'any2vec[streams]'")
     pytest.importorskip("confluent_kafka", reason="Kafka sources need pip install 'any2vec[streams]'")
     pytest.importorskip("redis", reason="Redis sources need pip install 'any2vec[streams]'")
+    pytest.importorskip("protego", reason="crawls need pip install 'any2vec[crawl]'")
+    pytest.importorskip("resiliparse", reason="crawls need pip install 'any2vec[crawl]'")
     log, over = tmp_path / "app.log", threading.Event()
     log.write_bytes(b"")
     (tmp_path / "redis").mkdir()
@@ -106,6 +109,7 @@ def test_after_20_kills_what_was_taken_is_a_permutation_of_what_was_sent(tmp_pat
         kafka = stack.enter_context(MockKafka("news"))
         kafka.send([(number % 4, f"message {number}") for number in range(COUNT)])
         redis = stack.enter_context(RedisServer(tmp_path / "redis"))
+        site = stack.enter_context(PlantedSite(200, ("127.0.0.1", "127.0.0.2")))
         with redis.client() as client, client.pipeline() as pipe:
             for number in range(COUNT):
                 pipe.xadd("news", {"text": f"entry {number}", "id": f"r{number}"})
@@ -119,6 +123,7 @@ def test_after_20_kills_what_was_taken_is_a_permutation_of_what_was_sent(tmp_pat
             f"http://127.0.0.1:{document.port}/": {f"d{number}" for number in range(COUNT)},
             f"kafka://{kafka.servers}/news": {f"{part}:{offset}" for part in range(4) for offset in range(COUNT // 4)},
             f"redis://127.0.0.1:{redis.port}/news": {f"r{number}" for number in range(COUNT)},
+            f"crawl:{site.start}#pause=0&page_bytes=100000&domains={','.join(site.sites)}": set(site.texts),
         }
         writer = threading.Thread(target=grow, args=(log, over.is_set))
         writer.start()
@@ -136,4 +141,6 @@ def test_after_20_kills_what_was_taken_is_a_permutation_of_what_was_sent(tmp_pat
     assert max(taken.values()) == 1
     for number, (address, ids) in enumerate(wanted.items()):
         assert {id for source, id in taken if source == str(number)} == ids, address
-    assert set(json.loads((tmp_path / "checkpoint.json").read_text())["positions"]) == set(wanted)
+    assert set(json.loads((tmp_path / "checkpoint.json").read_text())["positions"]) == {
+        address.partition("#")[0] for address in wanted
+    }

@@ -55,8 +55,8 @@ def stream(
 
     Args:
         model: the config of a model of streams (`StreamSkipGram(...)`), or a name ("skipgram") for its defaults.
-        sources: an address (a path, `-`, tcp://, unix://, http(s)://, kafka://, redis://), an iterable of lines
-            (strings), or a list of such.
+        sources: an address (a path, `-`, tcp://, unix://, http(s)://, kafka://, redis://, crawl:URL), an iterable of
+            lines (strings), or a list of such.
         out: folder of checkpoints, snapshots and records; None keeps the result in memory alone.
         options, reading, text: limits and intervals; how sources are read; how lines become words.
         hosts: trainers and servers of rows; None: this process trains. Under torchrun, ranks other than 0 get None.

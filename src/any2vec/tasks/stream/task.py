@@ -70,7 +70,9 @@ class Streams(Task):
     ends: ClassVar = False
     record: ClassVar = "any2vec.tasks.stream.progress:StreamProgress"
     summary_file: ClassVar = "stream.json"
-    input: ClassVar = "paths, - (standard input), or tcp://, unix://, http(s)://, kafka:// or redis:// addresses"
+    input: ClassVar = (
+        "paths, - (standard input), or addresses: tcp://, unix://, http(s)://, kafka://, redis://, crawl:URL"
+    )
 
     def run_class(self) -> Any:
         from any2vec.tasks.stream.options import StreamOptions
