@@ -30,6 +30,8 @@ A, B = "http://a.test", "http://b.test:81"
         ("//b.test:81/z", "http://b.test:81/z"),
         (" /s pace\n", "http://a.test/s%20pace"),
         ("/%7euser/%2E%2e/%c3%a4", "http://a.test/%C3%A4"),
+        ("/a%2fb%3Fc?d%26=%7e", "http://a.test/a%2Fb%3Fc?d%26=~"),
+        ("/x?", "http://a.test/x"),
         ("http://bücher.test/", "http://xn--bcher-kva.test/"),
         ("", "http://a.test/b/d"),
         ("http://[::1]:8080/", "http://[::1]:8080/"),

@@ -116,16 +116,17 @@ def test_hosts_share_the_pages_and_each_is_fetched_by_one() -> None:
                     service.start()
                 for service in services:
                     service.close()
-                return None
+                return transport.counters.messages_sent["crawl"]
             source = open_source(address, 0, ONCE)
             assert isinstance(source, Crawler)
             source.spread(transport, [1, 2])
             found = read_all(source.batches(None))
             return all_ids(found)
 
-        ids, *_ = run_logical(3, live)
+        ids, *answers = run_logical(3, live)
         asked = [(visit.host, visit.path) for visit in site.visits]
     assert sorted(ids) == sorted(site.texts)
+    assert min(answers) > len(asked) // 4
     again = [place for place in set(asked) if asked.count(place) > 1]
     assert all(re.match("/(flaky|broken)/", path) for _, path in again)
 
@@ -164,7 +165,7 @@ def test_what_is_followed_is_looked_at_again_for_new_links() -> None:
     with serving(script) as server:
         options = SourceOptions(follow=True, poll=0.05, patience=10.0)
         batches = open_source(f"crawl:http://127.0.0.1:{server.port}#pause=0", 0, options).batches(None)
-        found = read_until(batches, lambda found: len(all_ids(found)) == 3)
+        found = read_until(batches, lambda found: len(all_ids(found)) >= 3)
         batches.close()  # type: ignore[attr-defined]
     assert all_texts(found) == [b"start x", b"one", b"two"]
 

@@ -190,14 +190,14 @@ class Frontier:
             waiting += site.pages
         known = np.fromiter(self._known, np.uint64, len(self._known))
         return {
-            "waiting": waiting, "known": base64.b85encode(known.tobytes()).decode("ascii"), "asked": self.asked,
+            "waiting": waiting, "known": base64.b64encode(known.tobytes()).decode("ascii"), "asked": self.asked,
             "own": sorted(self._scope.own),
         }  # fmt: skip
 
     def load(self, state: dict[str, Any]) -> None:
         """Go on as where `state` was asked, with nothing under way."""
         self._sites, self._num_waiting, self._bytes = {}, 0, 0
-        self._known = set(np.frombuffer(base64.b85decode(state["known"]), np.uint64).tolist())
+        self._known = set(np.frombuffer(base64.b64decode(state["known"]), np.uint64).tolist())
         self.asked, self._scope.own = int(state["asked"]), set(state["own"])
         for page in state["waiting"]:
             self._put(Waiting(*page))

@@ -117,8 +117,7 @@ class HostNodes:
         self._transport, self._channel = transport, channel
         self._under_way: Counter[int] = Counter(dict.fromkeys(hosts, 0))
         self.room = AT_ONCE * len(hosts)
-        self.asked: Counter[int] = Counter()
-        """requests by host"""
+        self._asked: Counter[int] = Counter()
         self._by_url: dict[tuple[str, str], int] = {}
         self._answers: SimpleQueue[Answer | Any2VecError] = SimpleQueue()
         for host in hosts:
@@ -127,9 +126,9 @@ class HostNodes:
         self._thread.start()
 
     def ask(self, request: Request) -> None:
-        host = min(self._under_way, key=lambda host: (self._under_way[host], self.asked[host], host))
+        host = min(self._under_way, key=lambda host: (self._under_way[host], self._asked[host], host))
         self._under_way[host] += 1
-        self.asked[host] += 1
+        self._asked[host] += 1
         self._by_url[request] = host
         self._send(host, {"ask": request})
 

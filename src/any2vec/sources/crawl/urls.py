@@ -112,7 +112,8 @@ def normalized(link: str, base: str, query: str = "keep") -> str | None:
     host = url.raw_host.decode("ascii", "replace")
     if url.scheme not in ("http", "https") or url.userinfo or not _HOST.fullmatch(host) or not _is_port(port):
         return None
-    text = str(url.copy_with(fragment=None, path=url.path or "/", query=None if query == "drop" else url.query or None))
+    path, _, search = url.raw_path.decode("ascii").partition("?")
+    text = f"{url.scheme}://{url.netloc.decode('ascii')}{path}" + (f"?{search}" if search and query == "keep" else "")
     return text if len(text) <= LONGEST_URL else None
 
 
