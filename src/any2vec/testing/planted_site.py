@@ -32,6 +32,7 @@ class Visit(NamedTuple):
     begin: float
     """seconds, monotonic"""
     end: float
+    """when its answer was ready to be sent: no one can have it earlier"""
 
 
 class PlantedSite:
@@ -105,14 +106,16 @@ class PlantedSite:
         site = self
 
         class Handler(BaseHTTPRequestHandler):
+            ready = 0.0
+
             def do_GET(self) -> None:
-                begin = time.monotonic()
+                begin = self.ready = time.monotonic()
                 try:
                     site.serve(self)
                 except OSError:  # whoever asked has gone
                     pass
                 finally:
-                    site.visits.append(Visit(self.headers.get("Host", ""), self.path, begin, time.monotonic()))
+                    site.visits.append(Visit(self.headers.get("Host", ""), self.path, begin, self.ready))
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass
@@ -121,7 +124,7 @@ class PlantedSite:
         found.daemon_threads = True
         return found
 
-    def serve(self, to: BaseHTTPRequestHandler) -> None:
+    def serve(self, to: Any) -> None:
         """Answer a request."""
         place, _, number = to.path.strip("/").rpartition("/")
         kind = {"forbidden/open": "open", "landing": "moved"}.get(place, place)
@@ -140,6 +143,7 @@ class PlantedSite:
             if int(number) // len(KINDS) % 2:
                 _send(to, b"broken", status=500)
             else:
+                to.ready = time.monotonic()
                 to.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 999\r\n\r\n<p>half")
         elif place == "noindex":
             _send(to, b'<meta name="robots" content="noindex, nofollow"><p>noindex<a href="/lost">x</a>')
@@ -165,9 +169,8 @@ def _html(word: str, links: list[str]) -> str:
     )
 
 
-def _send(
-    to: BaseHTTPRequestHandler, body: bytes, kind: str = "text/html; charset=utf-8", status: int = 200, **headers: str
-) -> None:
+def _send(to: Any, body: bytes, kind: str = "text/html; charset=utf-8", status: int = 200, **headers: str) -> None:
+    to.ready = time.monotonic()
     to.send_response(status)
     for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **headers}.items():
         to.send_header(name.replace("_", "-"), value)
