@@ -45,7 +45,7 @@ def read_page(body: bytes, content_type: str, robots_tag: str = "") -> Page:
     from resiliparse.parse.encoding import bytes_to_str, detect_encoding
 
     named = _CHARSET.search(content_type)
-    encoding = detect_encoding(body, from_html_meta=True) if named is None else named[1]
+    encoding = named[1] if named else detect_encoding(body, from_html_meta=True) or "utf-8"
     try:
         text = bytes_to_str(body, encoding, errors="replace")
     except LookupError:
@@ -61,7 +61,8 @@ def _read_html(html: str, wishes: set[str]) -> Page:
     from resiliparse.parse.html import HTMLTree, traverse_dom
 
     tree, walk = HTMLTree.parse(html), _Walk(wishes)
-    traverse_dom(tree.document, walk)  # lists of elements that the library makes take time by the square of them
+    document: Any = tree.document
+    traverse_dom(document, walk)  # lists of elements that the library makes take time by the square of them
     links = () if wishes & {"none", "nofollow"} else tuple(walk.links)
     if wishes & {"none", "noindex"}:
         return Page("", links, walk.base)
