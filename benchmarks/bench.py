@@ -110,7 +110,7 @@ class Bench:
         """`call` of each item, in their order; at the same time where several jobs are allowed, so for kept runs alone,
         whose seconds nobody reads."""
         given = list(items)
-        if self.jobs == 1 or not given:
+        if self.jobs == 1:
             return [call(item) for item in given]
         with ThreadPoolExecutor(len(given)) as pool:
             return list(pool.map(call, given))

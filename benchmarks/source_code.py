@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import io
 import os
 import sys
+import tokenize
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import TypeGuard
 
 ROOT = Path(__file__).resolve().parents[1]
 TRACED = Path(__file__).resolve().parent / "traced"
@@ -21,7 +24,7 @@ _ROOMS = ("src/any2vec/", "benchmarks/")
 _LEFT_OUT = (
     "src/any2vec/cli/",
     "src/any2vec/report/",
-    *(f"benchmarks/{name}" for name in ("traced/", "pages.py", "run.py", "results.py")),
+    *(f"benchmarks/{name}" for name in ("traced/", "pages.py", "run.py", "results.py", "source_code.py")),
 )
 
 Code = dict[str, str]
@@ -64,16 +67,22 @@ def changed_since(code: Mapping[str, str]) -> list[str]:
 
 @cache
 def file_hash(path: Path) -> str:
-    """Twelve letters; empty where there is no such file."""
+    """Twelve letters, the same by any version of Python; empty where there is no such file."""
     if not path.exists():
         return ""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            body[:] = [one for one in body if not _is_text(one)] or [ast.Pass()]
-    return hashlib.sha256(ast.unparse(ast.fix_missing_locations(tree)).encode()).hexdigest()[:12]
+    source = path.read_text(encoding="utf-8")
+    lines = source.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    for node in ast.walk(ast.parse(source)):
+        if _is_text(node):
+            for row in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                lines[row - 1] = ""
+    kept = filter(None, map(str.rstrip, lines))
+    return hashlib.sha256("\n".join(kept).encode()).hexdigest()[:12]
 
 
-def _is_text(node: ast.AST) -> bool:
+def _is_text(node: ast.AST) -> TypeGuard[ast.Expr]:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
