@@ -8,6 +8,8 @@ import gzip
 import itertools
 import re
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from any2vec.sources.crawl import fetch
 from any2vec.sources.crawl.fetch import Answer, Fetcher, FetchOptions, kind_of
 from any2vec.sources.crawl.frontier import Request
 from any2vec.sources.crawl.page import BadPageError, read_page
+from any2vec.sources.crawl.page_process import PageProcess
 from any2vec.sources.crawl.robots import Rules
 from any2vec.sources.crawl.source import Crawler
 from any2vec.sources.opening import crawl_services, open_source
@@ -372,6 +375,48 @@ def test_a_page_says_what_may_be_done_with_it(content: str, has_text: bool, has_
     assert (bool(found.text), bool(found.links)) == (has_text, has_links)
     found = read_page(b"<p>x<a href='/y'>y</a>", "text/html", content)
     assert (bool(found.text), bool(found.links)) == (has_text, has_links)
+
+
+def formatting(count: int) -> bytes:
+    """A page whose parser makes all the elements that came before anew at each one: memory by the square of them."""
+    return b"".join(b"<b x=%d><p>" % n for n in range(count))
+
+
+@pytest.mark.parametrize(
+    ("body", "patience"), [(formatting(3000), 60.0), (b"<font><a>x" * 100_000, 0.5)], ids=["memory", "time"]
+)
+def test_a_page_that_is_made_to_end_its_reader_is_left_and_the_next_one_is_read(body: bytes, patience: float) -> None:
+    async def read() -> None:
+        process = PageProcess(patience)
+        begun = time.process_time()
+        try:
+            assert (await process.read(b"<p>one", "text/html")).text == "one"
+            first = process.process
+            reading = asyncio.create_task(process.read(body, "text/html"))
+            moments = 0
+            while not reading.done():  # the event loop goes on meanwhile
+                await asyncio.sleep(0.01)
+                moments += 1
+            with pytest.raises(BadPageError, match="too long or too much memory"):
+                await reading
+            assert moments > 5 and time.process_time() - begun < 5.0
+            assert first is not None and first.returncode is not None
+            assert (await process.read(b"<p>two<a href=/x>", "text/html")).links == ("/x",)
+        finally:
+            await process.close()
+
+    asyncio.run(read())
+
+
+def test_the_process_that_reads_pages_ends_with_its_parent() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "any2vec.sources.crawl.page_process"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None and process.stdout is not None
+    assert process.stdout.read(4)  # it is there
+    process.stdin.close()
+    assert process.wait(30.0) == 0
+    process.stdout.close()
 
 
 def test_links_are_relative_to_the_base() -> None:

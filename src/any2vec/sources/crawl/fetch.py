@@ -10,11 +10,12 @@ import zlib
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any
+from typing import Any, NamedTuple
 
 from any2vec import _version
 from any2vec.sources.crawl.frontier import Request
-from any2vec.sources.crawl.page import BadPageError, read_page
+from any2vec.sources.crawl.page import BadPageError
+from any2vec.sources.crawl.page_process import PageProcess
 from any2vec.sources.crawl.robots import MOST_ROBOTS
 from any2vec.sources.kinds.http import Unpacked, wanted_wait
 
@@ -32,7 +33,7 @@ class FetchOptions:
     """What a node has to know of a crawl."""
 
     patience: float
-    """seconds that a request takes at most"""
+    """seconds that a request takes at most, and then the reading of its page"""
     page_bytes: int
     contact: str
     reach: tuple[str, ...]
@@ -59,6 +60,15 @@ class Answer:
     """seconds that the site asks to wait"""
     bytes: int = 0
     """that came"""
+
+
+class _Body(NamedTuple):
+    """A page as it came."""
+
+    data: bytes
+    kind: str
+    """the header Content-Type"""
+    robots_tag: str
 
 
 class _FaultError(Exception):
@@ -118,6 +128,7 @@ class Fetcher:
         import httpx
 
         self._options = options
+        self._reader = PageProcess(options.patience)
         agent = f"any2vec/{_version.__version__}" + (f" (+{options.contact})" if options.contact else "")
         self._headers = {
             "User-Agent": agent, "Accept": "text/html, application/xhtml+xml, text/plain;q=0.5",
@@ -135,6 +146,7 @@ class Fetcher:
         )  # fmt: skip
 
     async def close(self) -> None:
+        await self._reader.close()
         await self._client.aclose()
 
     async def fetch(self, request: Request) -> Answer:
@@ -142,7 +154,8 @@ class Fetcher:
         work = self._robots if request.kind == "robots" else self._page
         try:
             async with asyncio.timeout(self._options.patience):
-                return await work(request)
+                found = await work(request)
+            return found if isinstance(found, Answer) else await self._read(request, found)
         except _FaultError as error:
             return _failed(request, error.fault, str(error), error.wait)
         except TimeoutError:
@@ -155,7 +168,7 @@ class Fetcher:
         except self._troubles as error:
             return _failed(request, "site" if request.kind == "robots" else "page", _broken(error))
 
-    async def _page(self, request: Request) -> Answer:
+    async def _page(self, request: Request) -> Answer | _Body:
         response = await self._ask(request.url)
         try:
             if response.status_code in _REDIRECTS and "location" in response.headers:
@@ -169,9 +182,12 @@ class Fetcher:
                 raise _FaultError("bad", "page too large")
         finally:
             await response.aclose()
-        page = read_page(body, kind, response.headers.get("x-robots-tag", ""))
+        return _Body(body, kind, response.headers.get("x-robots-tag", ""))
+
+    async def _read(self, request: Request, found: _Body) -> Answer:
+        page = await self._reader.read(*found)
         return Answer(
-            kind="page", url=request.url, text=page.text, links=page.links, base=page.base, bytes=len(body)
+            kind="page", url=request.url, text=page.text, links=page.links, base=page.base, bytes=len(found.data)
         )  # fmt: skip
 
     async def _robots(self, request: Request) -> Answer:
