@@ -173,6 +173,30 @@ def test_what_is_followed_is_looked_at_again_for_new_links() -> None:
     assert all_texts(found) == [b"start x", b"one", b"two"]
 
 
+def test_a_dead_link_ends_no_crawl_that_is_followed() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        dead = f"127.0.0.1:{unused.getsockname()[1]}"
+        looks = itertools.count()
+
+        def script(connection: socket.socket, number: int) -> None:
+            path, _ = request_of(connection)
+            if path == "/robots.txt":
+                answer(connection, b"", "text/plain", "404 Not Found")
+            else:
+                new = f"<a href=/{next(looks)}>x</a>" if path == "/" else ""
+                answer(connection, f"<p>{path}{new}<a href=http://{dead}/>x</a>".encode(), "text/html")
+
+        with serving(script) as server:
+            options = SourceOptions(follow=True, poll=0.05, patience=10.0, retries=0)
+            source = open_source(f"crawl:http://127.0.0.1:{server.port}#pause=0&domains={dead}", 0, options)
+            batches = source.batches(None)
+            found = read_until(batches, lambda found: len(all_ids(found)) >= 4)
+            batches.close()  # type: ignore[attr-defined]
+    assert len(set(all_ids(found))) >= 4
+    assert source.metrics()["bad_by"] == {"host that nobody answers for": 1}
+
+
 # ---- bad input ------------------------------------------------------------------------------------------------------
 
 

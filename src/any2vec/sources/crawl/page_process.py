@@ -1,8 +1,8 @@
 """`python -m any2vec.sources.crawl.page_process`: reads pages in a process of its own.
 
 A parser holds Python's lock, and a page of some kilobytes can be made to need gigabytes and minutes. Here that costs
-the page alone. Standard input has, for each page, JSON and the body; standard output has JSON, first that of a greeting:
-each behind its length, 4 bytes. The process ends with its parent, whose end is that of standard input.
+the page alone. Standard input has, for each page, JSON and the body; standard output has JSON, a greeting first: each
+behind its length, 4 bytes. The process ends with its parent, whose end is that of standard input.
 """
 
 from __future__ import annotations

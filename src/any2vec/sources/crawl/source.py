@@ -90,7 +90,7 @@ class Crawler(PacedSource):
     def _follow(self, frontier: Frontier, nodes: Nodes) -> Batches:
         while not self._is_closed:
             yield from self._crawl(frontier, nodes)
-            if frontier.lost:
+            if frontier.is_start_lost:
                 self._tally.state = "given up"
                 return
             if not self._options.follow:
