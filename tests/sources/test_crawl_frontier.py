@@ -98,6 +98,7 @@ def test_options_stand_behind_the_hash() -> None:
     start, options = read_start(f"{A}/?q=1#depth=3&pause=0.5&query=drop&domains=b.test,c.test")
     assert start == f"{A}/?q=1"
     assert options == CrawlOptions(depth=3, pause=0.5, query="drop", domains="b.test,c.test")
+    assert read_start(f"{A}/#contact=me+crawl@x.test&&depth=%32")[1] == CrawlOptions(contact="me+crawl@x.test", depth=2)
 
 
 # ---- robots.txt -----------------------------------------------------------------------------------------------------

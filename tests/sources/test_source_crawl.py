@@ -268,6 +268,8 @@ def test_a_page_is_its_text_and_links() -> None:
     assert fetched("<p>für".encode("latin-1"), "text/html; charset=ISO-8859-1").text == "für"
     assert fetched(b"<p>zipped", Content_Encoding="identity").text == "zipped"
     assert fetched(gzip.compress(b"<p>zipped"), Content_Encoding="gzip").text == "zipped"
+    members = gzip.compress(b"<p>") + gzip.compress(b"zip" * 3000) + gzip.compress(b"ped") + bytes(9)
+    assert fetched(members, Content_Encoding="gzip").text == "zip" * 3000 + "ped"
 
 
 @pytest.mark.parametrize(
@@ -280,6 +282,12 @@ def test_a_page_is_its_text_and_links() -> None:
         (b"x", {"status": "503 Service Unavailable", "Retry_After": "7"}, "page", "HTTP 503"),
         (b"<p>" + b"x" * 10_001, {}, "bad", "page too large"),
         (gzip.compress(b"x" * (64 << 20)), {"Content_Encoding": "gzip"}, "bad", "page too large"),
+        (
+            gzip.compress(b"<p>x") + gzip.compress(b"y")[:-9],
+            {"Content_Encoding": "gzip"},
+            "page",
+            "broken answer (error)",
+        ),
         (gzip.compress(b"<p>x")[:-9], {"Content_Encoding": "gzip"}, "page", "broken answer (error)"),
         (b"x", {"Content_Encoding": "br"}, "page", "broken answer (error)"),
         (b"<b>" * 600, {}, "bad", "page of too many elements"),
@@ -322,12 +330,32 @@ def test_a_request_says_who_asks_and_takes_no_longer_than_it_may() -> None:
         ("10.1.2.3", "private"), ("192.168.0.1", "private"), ("172.16.0.1", "private"), ("fd00::1", "private"),
         ("169.254.169.254", ""), ("fe80::1%eth0", ""), ("0.0.0.0", ""), ("::", ""), ("224.0.0.1", ""),
         ("240.0.0.1", ""),
-        ("2002:7f00:1::", ""), ("64:ff9b::7f00:1", ""), ("255.255.255.255", ""),
+        ("2002:7f00:1::", ""), ("64:ff9b::7f00:1", ""),
+        ("64:ff9b:1::7f00:1", ""), ("::7f00:1", ""), ("::ffff:0:7f00:1", ""), ("fec0::1", ""),
+        ("255.255.255.255", ""),
         ("93.184.216.34", "global"), ("2606:2800:220:1::1", "global"), ("::ffff:93.184.216.34", "global"),
     ],
 )  # fmt: skip
 def test_kinds_of_addresses(address: str, kind: str) -> None:
     assert kind_of(address) == kind
+
+
+@pytest.mark.parametrize(
+    ("addresses", "reach"),
+    [
+        (["93.184.216.34"], ("global",)), (["127.0.0.1", "::1"], ("global", "loopback")),
+        (["10.0.0.1"], ("global", "private")), (["93.184.216.34", "127.0.0.1"], ("global",)),
+        (["10.0.0.1", "127.0.0.1"], ("global",)), (["10.0.0.1", "169.254.169.254"], ("global",)), ([], ("global",)),
+    ],
+)  # fmt: skip
+def test_a_crawl_reaches_private_addresses_if_its_start_has_no_other(
+    addresses: list[str], reach: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def found(host: str, port: int) -> list[str]:
+        return addresses
+
+    monkeypatch.setattr(fetch, "addresses_of", found)
+    assert asyncio.run(fetch.reach_of("a.test", 80)) == reach
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::ffff:7f00:1]"])
@@ -441,6 +469,22 @@ def test_the_process_that_reads_pages_ends_with_its_parent() -> None:
     process.stdin.close()
     assert process.wait(30.0) == 0
     process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("tag", "has_text", "has_links"),
+    [
+        ("any2vec: noindex", False, True), ("Any2Vec : NoIndex, nofollow", False, False), ("*: none", False, False),
+        ("other: noindex, nofollow", True, True), ("other: noindex\nnofollow", True, False),
+        ("other: noindex, any2vec: nofollow", True, False), ("max-snippet: 9, noindex", False, True),
+        ("unavailable_after: Fri, 25 Jun 2010 15:00:00 PST, nofollow", True, False),
+    ],
+)  # fmt: skip
+def test_a_header_says_to_whom_it_speaks(tag: str, has_text: bool, has_links: bool) -> None:
+    found = read_page(b"<p>x<a href='/y'>y</a>", "text/html", tag)
+    assert (bool(found.text), bool(found.links)) == (has_text, has_links)
+    answered = fetched(b"<p>x<a href='/y'>y</a>", X_Robots_Tag=tag.replace("\n", "\r\nX-Robots-Tag: "))
+    assert (bool(answered.text), bool(answered.links)) == (has_text, has_links)
 
 
 def test_links_are_relative_to_the_base() -> None:

@@ -23,7 +23,10 @@ _TYPES = ("text/html", "application/xhtml+xml", "text/plain")
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_HOPS = 5
 """of robots.txt (RFC 9309, 2.3.1.2)"""
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_CARRIERS = [
+    ipaddress.IPv6Network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96", "fec0::/10")
+]
+"""IPv6 addresses that lead to IPv4 ones (NAT64, IPv4-compatible, IPv4-translated), and the old site-local ones"""
 _MOST_ADDRESSES = 4
 """of a host that are tried"""
 
@@ -69,6 +72,7 @@ class _Body(NamedTuple):
     kind: str
     """the header Content-Type"""
     robots_tag: str
+    """the headers X-Robots-Tag, one a line"""
 
 
 class _FaultError(Exception):
@@ -85,7 +89,9 @@ def kind_of(address: str) -> str:
     if isinstance(found, ipaddress.IPv6Address):
         if found.ipv4_mapped is not None:
             return kind_of(str(found.ipv4_mapped))
-        if found.sixtofour is not None or found.teredo is not None or found in _NAT64:
+        if found.is_loopback:
+            return "loopback"
+        if found.sixtofour is not None or found.teredo is not None or any(found in carrier for carrier in _CARRIERS):
             return ""
     if found.is_loopback:
         return "loopback"
@@ -107,12 +113,15 @@ async def addresses_of(host: str, port: int) -> list[str]:
 
 
 async def reach_of(host: str, port: int) -> tuple[str, ...]:
-    """The kinds of addresses that a crawl from this host may connect to: of private ones, only such as its own are."""
+    """The kinds of addresses that a crawl from this host may connect to: of private ones, only such as all its own are.
+
+    A name that has a public address and a private one, too, is made to open this network.
+    """
     try:
         kinds = {kind_of(address) for address in await addresses_of(host, port)}
     except (OSError, UnicodeError):
         kinds = set()
-    return tuple(sorted((kinds | {"global"}) - {""}))
+    return tuple(sorted((kinds | {"global"}) - {""})) if len(kinds) == 1 else ("global",)
 
 
 class Fetcher:
@@ -182,7 +191,7 @@ class Fetcher:
                 raise _FaultError("bad", "page too large")
         finally:
             await response.aclose()
-        return _Body(body, kind, response.headers.get("x-robots-tag", ""))
+        return _Body(body, kind, "\n".join(response.headers.get_list("x-robots-tag")))
 
     async def _read(self, request: Request, found: _Body) -> Answer:
         page = await self._reader.read(*found)
