@@ -43,6 +43,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarn
 ONCE = SourceOptions(patience=10.0, retries=1)
 HOSTS = ("127.0.0.1", "127.0.0.2")
 PAGES = 60
+PACKED = gzip.compress(b"<p>x", mtime=0)
 
 
 def address_of(site: PlantedSite, **options: object) -> str:
@@ -216,7 +217,37 @@ def test_a_site_that_is_not_there_is_given_up() -> None:
         assert read_all(source.batches(None)) == []
     metrics = source.metrics()
     assert metrics["state"] == "given up" and metrics["reconnects"] == 2
+    assert "nobody answers" in metrics["trouble"] and "wait" not in metrics["trouble"]  # nothing is kept of it
+
+
+def test_a_site_that_stops_leaves_pages_that_wait() -> None:
+    def script(connection: socket.socket, number: int) -> None:
+        path, _ = request_of(connection)
+        if path == "/":
+            answer(connection, b"<p>start <a href=/1>x</a><a href=/2>x</a><a href=/3>x</a>", "text/html")
+        else:
+            answer(connection, b"", "text/plain", "404 Not Found")
+
+    with serving(script) as server:
+        address = f"crawl:http://127.0.0.1:{server.port}/#pause=0.6"
+        source = open_source(address, 0, SourceOptions(patience=10.0, retries=0))
+        batches = source.batches(None)
+        found = read_until(batches, lambda found: len(found) > 0)
+        batches.close()  # type: ignore[attr-defined]
+    assert read_all(source.batches(found[-1].position)) == []
+    metrics = source.metrics()
+    assert metrics["state"] == "given up"
     assert "nobody answers" in metrics["trouble"]
+    assert metrics["trouble"].endswith("3 pages wait for hosts that nobody answers for; go on with --resume.")
+
+
+def test_a_start_that_is_not_found_is_named() -> None:
+    def script(connection: socket.socket, number: int) -> None:
+        request_of(connection)
+        answer(connection, b"", "text/plain", "404 Not Found")
+
+    with serving(script) as server, pytest.raises(DataError, match=r"left out \(HTTP 404: 1\)\.$"):
+        a2v.stream(a2v.StreamSkipGram(dim=4), f"crawl:http://127.0.0.1:{server.port}/#pause=0", storage="20MB")
 
 
 def test_a_missing_library_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,14 +312,9 @@ def test_a_page_is_its_text_and_links() -> None:
         (b"x", {"status": "206 Partial Content"}, "bad", "HTTP 206"),
         (b"x", {"status": "503 Service Unavailable", "Retry_After": "7"}, "page", "HTTP 503"),
         (b"<p>" + b"x" * 10_001, {}, "bad", "page too large"),
-        (gzip.compress(b"x" * (64 << 20)), {"Content_Encoding": "gzip"}, "bad", "page too large"),
-        (
-            gzip.compress(b"<p>x") + gzip.compress(b"y")[:-9],
-            {"Content_Encoding": "gzip"},
-            "page",
-            "broken answer (error)",
-        ),
-        (gzip.compress(b"<p>x")[:-9], {"Content_Encoding": "gzip"}, "page", "broken answer (error)"),
+        (gzip.compress(b"x" * (64 << 20), mtime=0), {"Content_Encoding": "gzip"}, "bad", "page too large"),
+        (PACKED + PACKED[:-9], {"Content_Encoding": "gzip"}, "page", "broken answer (error)"),
+        (PACKED[:-9], {"Content_Encoding": "gzip"}, "page", "broken answer (error)"),
         (b"x", {"Content_Encoding": "br"}, "page", "broken answer (error)"),
         (b"<b>" * 600, {}, "bad", "page of too many elements"),
         (b"x", {"status": "503 No", "path": "/robots.txt"}, "site", "robots.txt is answered by 503"),

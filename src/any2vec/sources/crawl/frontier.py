@@ -90,8 +90,10 @@ class Frontier:
         self._rules: dict[str, tuple[float, Rules]] = {}
         """by origin; with the time at which they came"""
         self._known: set[int] = set()
-        self._num_waiting = self._num_held = self._bytes = 0
-        """pages that wait or are under way; those of sites that are lost; bytes of their URLs"""
+        self._num_waiting = self._bytes = 0
+        """pages that wait or are under way, and bytes of their URLs"""
+        self.num_held = 0
+        """pages that wait for sites that are lost"""
         self.asked = 0
         """pages that were asked for, to the end"""
         self.add(Waiting(start, 0))
@@ -99,7 +101,7 @@ class Frontier:
     @property
     def is_done(self) -> bool:
         """Nothing is under way, and nothing waits that a site would give."""
-        return self._num_waiting == self._num_held
+        return self._num_waiting == self.num_held
 
     @property
     def lost(self) -> list[str]:
@@ -207,7 +209,7 @@ class Frontier:
 
     def load(self, state: dict[str, Any]) -> None:
         """Go on as where `state` was asked, with nothing under way."""
-        self._sites, self._queue, self._num_waiting, self._num_held, self._bytes = {}, [], 0, 0, 0
+        self._sites, self._queue, self._num_waiting, self.num_held, self._bytes = {}, [], 0, 0, 0
         self._known = set(np.frombuffer(base64.b64decode(state["known"]), np.uint64).tolist())
         self.asked, self._scope.own = int(state["asked"]), set(state["own"])
         for page in state["waiting"]:
@@ -218,7 +220,7 @@ class Frontier:
         for name in self.lost:
             self._sites[name].failures = self._retries
             self._enqueue(name, self._sites[name])
-        self._num_held = 0
+        self.num_held = 0
         self._put(Waiting(self.start, 0, is_again=True))
 
     def redirected(self, page: Waiting, location: str) -> None:
@@ -255,7 +257,7 @@ class Frontier:
             self._enqueue(name, site)
         site.pages.append(page)
         self._num_waiting += 1
-        self._num_held += self._is_lost(site)
+        self.num_held += self._is_lost(site)
         self._bytes += len(page.url)
 
     def _forget(self, page: Waiting) -> None:
@@ -278,7 +280,7 @@ class Frontier:
 
     def _lose(self, name: str, site: _Site) -> None:
         """Nobody answers at a site: its pages stay, until it is tried again."""
-        self._num_held += len(site.pages)
+        self.num_held += len(site.pages)
         if name not in self._lost:
             self._lost.add(name)
             self._tally.bad("host that nobody answers for")
