@@ -70,7 +70,7 @@ def test_each_allowed_page_comes_once_and_is_what_the_plain_twin_finds() -> None
     assert set(ids) == set(site.texts) == set(plain)
     for id, text in zip(ids, all_texts(found), strict=True):
         words = text.decode().split()
-        assert words[0] == site.texts[id] and "cup" in words and "furniture" not in words
+        assert words[0] == site.texts[id] and "cup" in words and "boilerplate" not in words
     assert not [path for path in asked if not rules.allows(f"{site.start}{path[1:]}") or "lost" in path]
     assert asked.count("/robots.txt") == len(HOSTS)
     assert metrics["state"] == "ended" and metrics["delivery"] == "exactly once"
@@ -433,12 +433,12 @@ def html(body: str, head: str = "") -> Any:
     return read_page(f"<html><head>{head}</head><body>{body}</body></html>".encode(), "text/html")
 
 
-def test_furniture_is_left_out() -> None:
+def test_boilerplate_is_left_out() -> None:
     long = "The water must be hot for some time, and the leaves must lie in it. " * 3
     found = html(
         "<header>banner</header><nav><ul><li><a href='/h'>home</a></li></ul></nav><aside class=sidebar>aside</aside>"
         f"<main><article><h1>Tea</h1><p>{long}</p><p>A <b>cup</b>.</p></article></main><script>x()</script>"
-        "<div id='cookie-banner'>cookies</div><footer>foot</footer>"
+        "<div id='cookie-banner'>cookies</div><footer>footer</footer>"
     )
     assert found.text == f"Tea {long}A cup."
     assert found.links == ("/h",)

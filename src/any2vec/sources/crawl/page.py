@@ -1,4 +1,4 @@
-"""A page as text without its furniture, and its links."""
+"""A page as text without its boilerplate, and its links."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_NODES = 300_000
 """elements and texts of a page"""
 MOST_LINKS = 10_000
 """of a page; those behind them are not followed"""
-_FURNITURE = ["body > header", "[role=banner]", "[role=navigation]", "[role=contentinfo]"]
+_BOILERPLATE = ["body > header", "[role=banner]", "[role=navigation]", "[role=contentinfo]"]
 _ELEMENT = 1
 """NodeType.ELEMENT"""
 _WITH_VALUES = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
@@ -86,7 +86,7 @@ def _read_html(html: str, wishes: set[str]) -> Page:
         return Page("", links, walk.base)
     text = extract_plain_text(
         tree, preserve_formatting=False, main_content=True, list_bullets=False, alt_texts=False,
-        skip_elements=_FURNITURE,
+        skip_elements=_BOILERPLATE,
     )  # fmt: skip
     return Page(text.replace("\0", " "), links, walk.base)
 

@@ -31,7 +31,7 @@ _SHARE = 20
 
 
 class Crawler(PacedSource):
-    """Pages that links lead to from one on, without their furniture.
+    """Pages that links lead to from one on, without their boilerplate.
 
     Rank 0 has the frontier and asks; nodes on its own or on all other hosts fetch and make text of pages. Position:
     `frontier` (see `Frontier.state`), `number` (of pages given).
