@@ -238,7 +238,7 @@ def test_a_site_that_stops_leaves_pages_that_wait() -> None:
     metrics = source.metrics()
     assert metrics["state"] == "given up"
     assert "nobody answers" in metrics["trouble"]
-    assert metrics["trouble"].endswith("3 pages wait for hosts that nobody answers for; go on with --resume.")
+    assert metrics["trouble"].endswith("Pages that wait for hosts that nobody answers for: 3; go on with --resume.")
 
 
 def test_a_start_that_is_not_found_is_named() -> None:

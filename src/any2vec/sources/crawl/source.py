@@ -103,7 +103,7 @@ class Crawler(PacedSource):
 
     def _say_what_waits(self, frontier: Frontier) -> None:
         if frontier.num_held and self._number:  # a crawl that has given nothing leaves nothing to go on from
-            waits = f"{frontier.num_held:,} pages wait for hosts that nobody answers for; go on with --resume."
+            waits = f"Pages that wait for hosts that nobody answers for: {frontier.num_held:,}; go on with --resume."
             self._tally.trouble = f"{self._tally.trouble or ''} {waits}".strip()
 
     def _crawl(self, frontier: Frontier, nodes: Nodes) -> Batches:
