@@ -110,7 +110,7 @@ class Bench:
         """`call` of each item, in their order; at the same time where several jobs are allowed, so for kept runs alone,
         whose seconds nobody reads."""
         given = list(items)
-        if self.jobs == 1:
+        if self.jobs == 1 or not given:
             return [call(item) for item in given]
         with ThreadPoolExecutor(len(given)) as pool:
             return list(pool.map(call, given))
@@ -259,10 +259,13 @@ class Bench:
     def _write_kept(self, request: Any, make: Callable[[], dict[str, Any]], target: Path) -> None:
         self._mine.trace = trace = target.with_suffix(".trace")
         trace.mkdir(exist_ok=True)
+        started = time.time() - 0.05  # file systems look at a coarser clock
         try:
             with self._slot():
                 found = make()
             code = code_of(traced(trace) or imported_here())
+            if any((ROOT / path).stat().st_mtime > started for path in code):
+                raise RowError("a file that a kept run imported was changed while it ran")
         finally:
             del self._mine.trace
             shutil.rmtree(trace)

@@ -113,7 +113,7 @@ def _below(name: str, most: float) -> Measure:
     return Measure(name=name, relation=">=", target=-most, wording=f"≥ −{most:g} points", is_accuracy=True)
 
 
-def _told(name: str) -> Measure:
+def _reported(name: str) -> Measure:
     return Measure(name=name, relation="", wording="reported")
 
 
@@ -125,7 +125,7 @@ ROWS = (
         measures=(
             _below(f"{_TEXT}, the default (blend: AdaSum for frequent rows, sum for rare ones) less one host", 0.5),
             _below("the same, AdaSum", 0.5),
-            _told("the same, spectral"),
+            _reported("the same, spectral"),
         ),
         run=partial(accuracy, WHOLE, RULES),
         minutes=150,
@@ -134,7 +134,7 @@ ROWS = (
     ),
     Row(
         name="accuracy-baselines",
-        measures=tuple(_told(f"{_TEXT}, {rule} less one host") for rule in BASELINES),
+        measures=tuple(_reported(f"{_TEXT}, {rule} less one host") for rule in BASELINES),
         run=partial(accuracy, WHOLE, BASELINES),
         minutes=90,
         settings=CHOSEN,
@@ -165,8 +165,8 @@ ROWS = (
                 name="the default rule, blend, less the tuned mean, worst epoch", relation=">=", target=0,
                 wording="never below", is_accuracy=True,
             ),
-            _told("AdaSum less the tuned mean, worst epoch"),
-            _told("spectral less the tuned mean, worst epoch"),
+            _reported("AdaSum less the tuned mean, worst epoch"),
+            _reported("spectral less the tuned mean, worst epoch"),
         ),
         run=early_epochs,
         minutes=240,
@@ -198,7 +198,7 @@ ROWS = (
                 f"the first 4 M words, {HOSTS} logical hosts, {PART.epochs} epochs, {PART.rounds} rounds each: "
                 "mean of five, spectral less one host", 0.3,
             ),
-            _told("the same, blend less one host"),
+            _reported("the same, blend less one host"),
         ),
         run=partial(accuracy, PART, ("spectral", "blend")),
         minutes=40,

@@ -82,10 +82,10 @@ def _run(bench: Bench, way: Way, seed: int) -> dict[str, Any]:
     def make() -> dict[str, Any]:
         out = bench.scratch(f"crossing-{way.name.replace(' ', '-')}-{seed}")
         command = ("train", "complex", train, *flags, "--threads", 1, "--out", out, "--overwrite")
-        told = bench.any2vec(*command).result
+        trained = bench.any2vec(*command).result
         judged = bench.any2vec("evaluate", out, "--task", "triples", "--data", test, "--known", valid).result
         shutil.rmtree(out)
-        return {"train": told, "evaluate": judged}
+        return {"train": trained, "evaluate": judged}
 
     found = bench.kept("triples", [FB15K237.archive, bench.quick, *map(str, flags)], make)
     bench.runs[f"{way.name} {seed}"] = found

@@ -11,7 +11,9 @@ from any2vec.errors import InputError
 
 _HUGE = 1e12
 """from here on a number is shown by its power of ten"""
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)\s*(?:([kMGT])(i?))?(B(?:/s)?)?", re.IGNORECASE)
+_QUANTITY = re.compile(
+    r"((?:[1-9]\d{0,2}(?:[,_]\d{3})+|\d+)(?:\.\d+)?(?:e\d+)?)\s*(?:([kMGT])(i?))?(B(?:/s)?)?", re.IGNORECASE
+)
 _SUFFIXES = {"": ("",), "B": ("", "b"), "B/s": ("", "b", "b/s")}
 MOST_BYTES = 10**18
 """that an option may ask for"""
@@ -70,7 +72,7 @@ def _power(value: float) -> str:
 
 
 def quantity(flag: str, text: str, low: int, high: int, unit: Literal["", "B", "B/s"] = "") -> int:
-    """The whole number that a flag says, like 399000, 399k, 2.5G or 1e9; of bytes also like 2GB or 64MiB.
+    """The whole number that a flag says, like 399000, 399,000, 399k, 2.5G or 1e9; of bytes also like 2GB or 64MiB.
 
     Args:
         unit: that may stand behind the number: bytes, or bytes/s.
@@ -78,12 +80,12 @@ def quantity(flag: str, text: str, low: int, high: int, unit: Literal["", "B", "
     Raises:
         InputError: it is not written like that, or not from low to high.
     """
-    found = _QUANTITY.fullmatch(text.strip().replace(",", "").replace("_", ""))
+    found = _QUANTITY.fullmatch(text.strip())
     value = -1
-    if found and len(found[1]) < 20 and float(found[1]) < 1e18:
-        digits, prefix, binary, suffix = (group or "" for group in found.groups())
-        if suffix.lower() in _SUFFIXES[unit] and (unit or not binary):
-            value = round(float(digits) * (1024 if binary else 1000) ** " KMGT".index(prefix.upper() or " "))
+    digits, prefix, binary, suffix = (group or "" for group in found.groups()) if found else ("inf", "", "", "")
+    digits = digits.replace(",", "").replace("_", "")
+    if len(digits) < 20 and float(digits) < 1e18 and suffix.lower() in _SUFFIXES[unit] and (unit or not binary):
+        value = round(float(digits) * (1024 if binary else 1000) ** " KMGT".index(prefix.upper() or " "))
     if not low <= value <= high:
         kind = "bytes/s such as 200GB/s" if unit == "B/s" else "bytes such as 2GB, 800MB or 64MiB"
         said = f"a number of {kind}," if unit else "a number"

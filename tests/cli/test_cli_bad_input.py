@@ -38,6 +38,7 @@ def noise() -> bytes:
 # name, bytes of the file `in` (None: no file), arguments, words of the sentence
 CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("no file", None, WORDS, "no file or folder in; check the name"),
+    ("a crawl", None, ["train", "skipgram", "crawl:http://a.test/", "--out", "x"], "any2vec stream MODEL crawl:http"),
     ("empty text", b"", WORDS, "empty|no word"),
     ("only spaces", b" \n \n\n", WORDS, "empty|no word"),
     ("NUL bytes", b"a b\0c d\n" * 50, WORDS, "NUL"),

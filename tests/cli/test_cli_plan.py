@@ -191,7 +191,14 @@ def test_what_is_not_given_has_the_value_that_help_says() -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("399k", 399_000), ("399.0K", 399_000), ("665.5M", 665_500_000), ("2G", 2 * 10**9), ("1e9", 10**9), ("1,0", 10)],
+    [
+        ("399k", 399_000),
+        ("399.0K", 399_000),
+        ("665.5M", 665_500_000),
+        ("2G", 2 * 10**9),
+        ("1e9", 10**9),
+        ("1,000", 1000),
+    ],
 )
 def test_quantities(text: str, value: int) -> None:
     assert quantity("--rows", text, 1, 10**12) == value
@@ -204,13 +211,13 @@ def test_quantities_of_bytes(text: str, value: int) -> None:
     assert quantity("--memory-bandwidth", text, 1, 10**12, "B/s") == value
 
 
-@pytest.mark.parametrize("text", ["2GB/s", "2Gbit", "2i", "2iB", "much", "0"])
+@pytest.mark.parametrize("text", ["2GB/s", "2Gbit", "2i", "2iB", "much", "0", "0,5GB", "1,5GB", "0,500MB"])
 def test_no_sizes(text: str) -> None:
     with pytest.raises(InputError, match="memory must be a number of bytes such as 2GB, 800MB or 64MiB, from 1 to"):
         quantity("memory", text, 1, 10**12, "B")
 
 
-@pytest.mark.parametrize("text", ["", "k", "-5", "1.5.2", "5B", "5Ki", "nan", "1e99", "9" * 40])
+@pytest.mark.parametrize("text", ["", "k", "-5", "1.5.2", "5B", "5Ki", "1,0", "1,2345", "nan", "1e99", "9" * 40])
 def test_no_quantities(text: str) -> None:
     with pytest.raises(InputError, match="--rows"):
         quantity("--rows", text, 1, 10**12)

@@ -204,7 +204,9 @@ def test_a_stop_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_driver, "_STOPPING", 0.05)
     parent: Any = SimpleNamespace(stops=1, beat=lambda: None, order={"patience": 60.0})
     actors: list[Any] = [
-        SimpleNamespace(**{name: SimpleNamespace(remote=lambda _, rank=rank: rank) for name in ("follow", "announce")})
+        SimpleNamespace(
+            **{name: SimpleNamespace(remote=lambda _, rank=rank: rank) for name in ("follow", "send_signal")}
+        )
         for rank in (0, 1)
     ]
     with pytest.raises(Interrupted, match="Stopped by SIGTERM"):

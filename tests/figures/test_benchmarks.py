@@ -374,6 +374,20 @@ def test_jobs_run_side_by_side_and_answer_in_order(tmp_path: Path) -> None:
     found = bench.each(lambda number: bench.kept("run", number, lambda: make(number)), range(3))
     assert found == [{"number": number, "commit": "its own"} for number in range(3)]
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json"] * 3
+    assert bench.each(str, []) == []
+
+
+def test_a_kept_run_counts_only_where_its_code_stayed_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workbench, "ROOT", tmp_path)
+    monkeypatch.setattr(workbench, "code_of", lambda paths: {"edited.py": "hash"})
+
+    def make() -> dict[str, Any]:
+        (tmp_path / "edited.py").touch()
+        return {}
+
+    with pytest.raises(RowError, match="changed while it ran"):
+        Bench(folder=tmp_path / "bench").kept("run", 1, make)
+    assert not list((tmp_path / "bench").iterdir())
 
 
 def test_results_name_no_folder_and_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -97,6 +98,7 @@ def test_options_stand_behind_the_hash() -> None:
     start, options = read_start(f"{A}/?q=1#depth=3&pause=0.5&query=drop&domains=b.test,c.test")
     assert start == f"{A}/?q=1"
     assert options == CrawlOptions(depth=3, pause=0.5, query="drop", domains="b.test,c.test")
+    assert read_start(f"{A}/#contact=me+crawl@x.test&&depth=%32")[1] == CrawlOptions(contact="me+crawl@x.test", depth=2)
 
 
 # ---- robots.txt -----------------------------------------------------------------------------------------------------
@@ -236,8 +238,9 @@ def test_a_site_that_nobody_answers_for_is_left_with_its_pages() -> None:
         assert request == Request("robots", f"{A}/robots.txt")
         assert front.failed(request, now, is_site=True)
         waits.append(front.wait(now))
-    assert waits == pytest.approx([0.2, 0.4, 0.8])
-    assert front.is_done and front.lost == ["a.test"]
+    assert waits == pytest.approx([0.2, 0.4, float("inf")])
+    assert front.is_done and front.lost == ["a.test"] and front.is_start_lost
+    assert front.next(99.0) is None
     again, _ = frontier(pause=0.0)
     again.load(json.loads(json.dumps(front.state())))
     assert again.next(0.0) == Request("robots", f"{A}/robots.txt")
@@ -271,4 +274,51 @@ def test_the_start_is_asked_for_again_for_its_links_alone() -> None:
     front.again()
     assert crawled(front, {f"{A}/": ["/1", "/2"]}) == [f"{A}/", f"{A}/2"]
     assert front.asked == 3
+    front.again()
+    front.redirected(front.done(front.next(0.0), 0.0), "/1")  # type: ignore[arg-type]
+    front.add_links(front.done(front.next(0.0), 0.0), ["/3"], None)  # type: ignore[arg-type]
+    assert front.next(0.0) == page(f"{A}/3")
     assert Waiting(f"{A}/", 0).is_again is False
+
+
+def test_a_start_that_redirects_in_a_circle_is_left() -> None:
+    front, _ = frontier(pause=0.0, redirects=3)
+    crawled(front, {})
+    front.again()
+    hops = 0
+    while (request := front.next(0.0)) is not None:
+        front.redirected(front.done(request, 0.0), "/")
+        hops += 1
+    assert hops == 4 and front.is_done and front.asked == 1
+
+
+def test_a_host_that_is_lost_keeps_its_pages_until_the_next_look_and_no_other_waits_for_it() -> None:
+    front, tally = frontier(pause=0.0, retries=0, domains="*")
+    dead = Request("robots", f"{B}/robots.txt")
+    assert crawled(front, {}) == [f"{A}/"]
+    front.add(Waiting(f"{B}/x", 1))
+    assert front.next(100.0) == dead and front.failed(dead, 100.0, is_site=True)
+    front.add(Waiting(f"{B}/y", 1))
+    assert front.is_done and front.next(999.0) is None
+    assert front.lost == ["b.test:81"] and not front.is_start_lost
+    front.again()
+    assert not front.is_done
+    asked = [front.next(1000.0), front.next(1000.0)]
+    assert set(asked) == {dead, page(f"{A}/")}
+    assert front.failed(dead, 1000.0, is_site=True) and front.done(page(f"{A}/"), 1000.0)
+    assert front.is_done and front.lost == ["b.test:81"]
+    front.again()
+    assert dead in (front.next(2000.0), front.next(2000.0))
+    front.robots(dead, None, 2000.0)
+    assert front.next(2001.0) == page(f"{B}/x") and not front.lost
+    assert tally.metrics()["bad_by"] == {"host that nobody answers for": 1}
+
+
+def test_a_crawl_of_many_hosts_looks_at_few_of_them() -> None:
+    front, _ = frontier(pause=0.0, domains="*", pages=50_000)
+    for number in range(40_000):
+        front.add(Waiting(f"http://h{number}.test/", 1))
+    begun = time.process_time()
+    for _ in range(1000):
+        assert front.next(0.0) is not None and front.wait(0.0) == 0.0 and not front.is_done
+    assert time.process_time() - begun < 1.0

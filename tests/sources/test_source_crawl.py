@@ -8,6 +8,8 @@ import gzip
 import itertools
 import re
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from any2vec.sources.crawl import fetch
 from any2vec.sources.crawl.fetch import Answer, Fetcher, FetchOptions, kind_of
 from any2vec.sources.crawl.frontier import Request
 from any2vec.sources.crawl.page import BadPageError, read_page
+from any2vec.sources.crawl.page_process import PageProcess
 from any2vec.sources.crawl.robots import Rules
 from any2vec.sources.crawl.source import Crawler
 from any2vec.sources.opening import crawl_services, open_source
@@ -40,6 +43,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarn
 ONCE = SourceOptions(patience=10.0, retries=1)
 HOSTS = ("127.0.0.1", "127.0.0.2")
 PAGES = 60
+PACKED = gzip.compress(b"<p>x", mtime=0)
 
 
 def address_of(site: PlantedSite, **options: object) -> str:
@@ -66,7 +70,7 @@ def test_each_allowed_page_comes_once_and_is_what_the_plain_twin_finds() -> None
     assert set(ids) == set(site.texts) == set(plain)
     for id, text in zip(ids, all_texts(found), strict=True):
         words = text.decode().split()
-        assert words[0] == site.texts[id] and "cup" in words and "furniture" not in words
+        assert words[0] == site.texts[id] and "cup" in words and "boilerplate" not in words
     assert not [path for path in asked if not rules.allows(f"{site.start}{path[1:]}") or "lost" in path]
     assert asked.count("/robots.txt") == len(HOSTS)
     assert metrics["state"] == "ended" and metrics["delivery"] == "exactly once"
@@ -170,6 +174,30 @@ def test_what_is_followed_is_looked_at_again_for_new_links() -> None:
     assert all_texts(found) == [b"start x", b"one", b"two"]
 
 
+def test_a_dead_link_ends_no_crawl_that_is_followed() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        dead = f"127.0.0.1:{unused.getsockname()[1]}"
+        looks = itertools.count()
+
+        def script(connection: socket.socket, number: int) -> None:
+            path, _ = request_of(connection)
+            if path == "/robots.txt":
+                answer(connection, b"", "text/plain", "404 Not Found")
+            else:
+                new = f"<a href=/{next(looks)}>x</a>" if path == "/" else ""
+                answer(connection, f"<p>{path}{new}<a href=http://{dead}/>x</a>".encode(), "text/html")
+
+        with serving(script) as server:
+            options = SourceOptions(follow=True, poll=0.05, patience=10.0, retries=0)
+            source = open_source(f"crawl:http://127.0.0.1:{server.port}#pause=0&domains={dead}", 0, options)
+            batches = source.batches(None)
+            found = read_until(batches, lambda found: len(all_ids(found)) >= 4)
+            batches.close()  # type: ignore[attr-defined]
+    assert len(set(all_ids(found))) >= 4
+    assert source.metrics()["bad_by"] == {"host that nobody answers for": 1}
+
+
 # ---- bad input ------------------------------------------------------------------------------------------------------
 
 
@@ -189,7 +217,37 @@ def test_a_site_that_is_not_there_is_given_up() -> None:
         assert read_all(source.batches(None)) == []
     metrics = source.metrics()
     assert metrics["state"] == "given up" and metrics["reconnects"] == 2
+    assert "nobody answers" in metrics["trouble"] and "wait" not in metrics["trouble"]  # nothing is kept of it
+
+
+def test_a_site_that_stops_leaves_pages_that_wait() -> None:
+    def script(connection: socket.socket, number: int) -> None:
+        path, _ = request_of(connection)
+        if path == "/":
+            answer(connection, b"<p>start <a href=/1>x</a><a href=/2>x</a><a href=/3>x</a>", "text/html")
+        else:
+            answer(connection, b"", "text/plain", "404 Not Found")
+
+    with serving(script) as server:
+        address = f"crawl:http://127.0.0.1:{server.port}/#pause=0.6"
+        source = open_source(address, 0, SourceOptions(patience=10.0, retries=0))
+        batches = source.batches(None)
+        found = read_until(batches, lambda found: len(found) > 0)
+        batches.close()  # type: ignore[attr-defined]
+    assert read_all(source.batches(found[-1].position)) == []
+    metrics = source.metrics()
+    assert metrics["state"] == "given up"
     assert "nobody answers" in metrics["trouble"]
+    assert metrics["trouble"].endswith("Pages that wait for hosts that nobody answers for: 3; go on with --resume.")
+
+
+def test_a_start_that_is_not_found_is_named() -> None:
+    def script(connection: socket.socket, number: int) -> None:
+        request_of(connection)
+        answer(connection, b"", "text/plain", "404 Not Found")
+
+    with serving(script) as server, pytest.raises(DataError, match=r"left out \(HTTP 404: 1\)\.$"):
+        a2v.stream(a2v.StreamSkipGram(dim=4), f"crawl:http://127.0.0.1:{server.port}/#pause=0", storage="20MB")
 
 
 def test_a_missing_library_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,6 +299,8 @@ def test_a_page_is_its_text_and_links() -> None:
     assert fetched("<p>für".encode("latin-1"), "text/html; charset=ISO-8859-1").text == "für"
     assert fetched(b"<p>zipped", Content_Encoding="identity").text == "zipped"
     assert fetched(gzip.compress(b"<p>zipped"), Content_Encoding="gzip").text == "zipped"
+    members = gzip.compress(b"<p>") + gzip.compress(b"zip" * 3000) + gzip.compress(b"ped") + bytes(9)
+    assert fetched(members, Content_Encoding="gzip").text == "zip" * 3000 + "ped"
 
 
 @pytest.mark.parametrize(
@@ -252,8 +312,9 @@ def test_a_page_is_its_text_and_links() -> None:
         (b"x", {"status": "206 Partial Content"}, "bad", "HTTP 206"),
         (b"x", {"status": "503 Service Unavailable", "Retry_After": "7"}, "page", "HTTP 503"),
         (b"<p>" + b"x" * 10_001, {}, "bad", "page too large"),
-        (gzip.compress(b"x" * (64 << 20)), {"Content_Encoding": "gzip"}, "bad", "page too large"),
-        (gzip.compress(b"<p>x")[:-9], {"Content_Encoding": "gzip"}, "page", "broken answer (error)"),
+        (gzip.compress(b"x" * (64 << 20), mtime=0), {"Content_Encoding": "gzip"}, "bad", "page too large"),
+        (PACKED + PACKED[:-9], {"Content_Encoding": "gzip"}, "page", "broken answer (error)"),
+        (PACKED[:-9], {"Content_Encoding": "gzip"}, "page", "broken answer (error)"),
         (b"x", {"Content_Encoding": "br"}, "page", "broken answer (error)"),
         (b"<b>" * 600, {}, "bad", "page of too many elements"),
         (b"x", {"status": "503 No", "path": "/robots.txt"}, "site", "robots.txt is answered by 503"),
@@ -295,12 +356,32 @@ def test_a_request_says_who_asks_and_takes_no_longer_than_it_may() -> None:
         ("10.1.2.3", "private"), ("192.168.0.1", "private"), ("172.16.0.1", "private"), ("fd00::1", "private"),
         ("169.254.169.254", ""), ("fe80::1%eth0", ""), ("0.0.0.0", ""), ("::", ""), ("224.0.0.1", ""),
         ("240.0.0.1", ""),
-        ("2002:7f00:1::", ""), ("64:ff9b::7f00:1", ""), ("255.255.255.255", ""),
+        ("2002:7f00:1::", ""), ("64:ff9b::7f00:1", ""),
+        ("64:ff9b:1::7f00:1", ""), ("::7f00:1", ""), ("::ffff:0:7f00:1", ""), ("fec0::1", ""),
+        ("255.255.255.255", ""),
         ("93.184.216.34", "global"), ("2606:2800:220:1::1", "global"), ("::ffff:93.184.216.34", "global"),
     ],
 )  # fmt: skip
 def test_kinds_of_addresses(address: str, kind: str) -> None:
     assert kind_of(address) == kind
+
+
+@pytest.mark.parametrize(
+    ("addresses", "reach"),
+    [
+        (["93.184.216.34"], ("global",)), (["127.0.0.1", "::1"], ("global", "loopback")),
+        (["10.0.0.1"], ("global", "private")), (["93.184.216.34", "127.0.0.1"], ("global",)),
+        (["10.0.0.1", "127.0.0.1"], ("global",)), (["10.0.0.1", "169.254.169.254"], ("global",)), ([], ("global",)),
+    ],
+)  # fmt: skip
+def test_a_crawl_reaches_private_addresses_if_its_start_has_no_other(
+    addresses: list[str], reach: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def found(host: str, port: int) -> list[str]:
+        return addresses
+
+    monkeypatch.setattr(fetch, "addresses_of", found)
+    assert asyncio.run(fetch.reach_of("a.test", 80)) == reach
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::ffff:7f00:1]"])
@@ -352,12 +433,12 @@ def html(body: str, head: str = "") -> Any:
     return read_page(f"<html><head>{head}</head><body>{body}</body></html>".encode(), "text/html")
 
 
-def test_furniture_is_left_out() -> None:
+def test_boilerplate_is_left_out() -> None:
     long = "The water must be hot for some time, and the leaves must lie in it. " * 3
     found = html(
         "<header>banner</header><nav><ul><li><a href='/h'>home</a></li></ul></nav><aside class=sidebar>aside</aside>"
         f"<main><article><h1>Tea</h1><p>{long}</p><p>A <b>cup</b>.</p></article></main><script>x()</script>"
-        "<div id='cookie-banner'>cookies</div><footer>foot</footer>"
+        "<div id='cookie-banner'>cookies</div><footer>footer</footer>"
     )
     assert found.text == f"Tea {long}A cup."
     assert found.links == ("/h",)
@@ -372,6 +453,64 @@ def test_a_page_says_what_may_be_done_with_it(content: str, has_text: bool, has_
     assert (bool(found.text), bool(found.links)) == (has_text, has_links)
     found = read_page(b"<p>x<a href='/y'>y</a>", "text/html", content)
     assert (bool(found.text), bool(found.links)) == (has_text, has_links)
+
+
+def formatting(count: int) -> bytes:
+    """A page whose parser makes all the elements that came before anew at each one: memory by the square of them."""
+    return b"".join(b"<b x=%d><p>" % n for n in range(count))
+
+
+@pytest.mark.parametrize(
+    ("body", "patience"), [(formatting(3000), 60.0), (b"<font><a>x" * 100_000, 0.5)], ids=["memory", "time"]
+)
+def test_a_page_that_is_made_to_end_its_reader_is_left_and_the_next_one_is_read(body: bytes, patience: float) -> None:
+    async def read() -> None:
+        process = PageProcess(patience)
+        begun = time.process_time()
+        try:
+            assert (await process.read(b"<p>one", "text/html")).text == "one"
+            first = process.process
+            reading = asyncio.create_task(process.read(body, "text/html"))
+            moments = 0
+            while not reading.done():  # the event loop goes on meanwhile
+                await asyncio.sleep(0.01)
+                moments += 1
+            with pytest.raises(BadPageError, match="too long or too much memory"):
+                await reading
+            assert moments > 5 and time.process_time() - begun < 5.0
+            assert first is not None and first.returncode is not None
+            assert (await process.read(b"<p>two<a href=/x>", "text/html")).links == ("/x",)
+        finally:
+            await process.close()
+
+    asyncio.run(read())
+
+
+def test_the_process_that_reads_pages_ends_with_its_parent() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "any2vec.sources.crawl.page_process"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None and process.stdout is not None
+    assert process.stdout.read(4)  # it is there
+    process.stdin.close()
+    assert process.wait(30.0) == 0
+    process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("tag", "has_text", "has_links"),
+    [
+        ("any2vec: noindex", False, True), ("Any2Vec : NoIndex, nofollow", False, False), ("*: none", False, False),
+        ("other: noindex, nofollow", True, True), ("other: noindex\nnofollow", True, False),
+        ("other: noindex, any2vec: nofollow", True, False), ("max-snippet: 9, noindex", False, True),
+        ("unavailable_after: Fri, 25 Jun 2010 15:00:00 PST, nofollow", True, False),
+    ],
+)  # fmt: skip
+def test_a_header_says_to_whom_it_speaks(tag: str, has_text: bool, has_links: bool) -> None:
+    found = read_page(b"<p>x<a href='/y'>y</a>", "text/html", tag)
+    assert (bool(found.text), bool(found.links)) == (has_text, has_links)
+    answered = fetched(b"<p>x<a href='/y'>y</a>", X_Robots_Tag=tag.replace("\n", "\r\nX-Robots-Tag: "))
+    assert (bool(answered.text), bool(answered.links)) == (has_text, has_links)
 
 
 def test_links_are_relative_to_the_base() -> None:

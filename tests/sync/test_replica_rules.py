@@ -532,6 +532,7 @@ def test_names_of_agreements(text: str) -> None:
     ("text", "said"),
     [
         ("shadow", "must be one of none, shadow-easgd, shadow-ma"),
+        ("shadow-fr-mean", "must be one of none"),
         ("", "must be one of none"),
         (None, "must be one of none"),
         ("none:1", "none takes nothing behind it; got '1'"),

@@ -416,6 +416,7 @@ def test_names_and_what_they_stand_for() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [({"sync": "ring"}, "sync must be one of adasum, .*frequent, got 'ring'"),
+     ({"sync": "adasumm"}, "got 'adasumm'; did you mean 'adasum'?"),
      ({"sync": "mean:2"}, "mean takes nothing behind it, got 'mean:2'"),
      ({"sync": "ds-sync:star"}, r"takes, behind colons, schedule=random\|butterfly\|topology, size=WHOLE, .*'star'"),
      ({"sync": "ds-sync:1"}, "size of ds-sync must be a whole number from 2"),

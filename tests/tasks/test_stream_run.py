@@ -461,6 +461,10 @@ def test_nothing_comes_of_nothing(tmp_path: Path) -> None:
         (["skipgram", "TEXT"], "Say where the result goes"),
         (["skipgramm", "TEXT", "--out", "OUT"], "There is no model 'skipgramm' here; did you mean 'skipgram'"),
         (["skipgram", "nowhere.txt", "--out", "OUT"], "There is no file or folder nowhere.txt"),
+        (
+            ["skipgram", "crawl:127.0.0.1:8765/", "--out", "OUT"],
+            "A crawl begins at crawl:http(s)://HOST[:PORT]/PATH, got",
+        ),
         (["skipgram", "TEXT", "--out", "OUT", "--memory", "1kB"], "memory must be at least 1MiB"),
         (["skipgram", "TEXT", "--out", "OUT", "--memory", "2MB", "--dim", "999"], "has room for"),
         (["skipgram", "TEXT", "--out", "OUT", "--seconds", "0"], "seconds must be a number in (0"),

@@ -141,7 +141,7 @@ class QueueWorker:
         self._number = -1
 
     def take(self) -> tuple[str, tuple[Part, ...]]:
-        """(DEAL, the parts of a piece), or (REST, ()), or (END, ()); waits as long as the dealer has none.
+        """(ASSIGN, the parts of a piece), or (REST, ()), or (END, ()); waits as long as the dealer has none.
 
         Raises:
             HostError: the dealer, or another host, is lost.

@@ -20,7 +20,7 @@ _CHILDREN = 3
 _SLOW = 0.2
 _LARGE = 300_000
 """bytes of a large page; it is sent packed, some hundred times smaller"""
-_FOOT = "<footer><p>furniture of the foot, copyright furniture</p></footer>"
+_FOOTER = "<footer><p>boilerplate of the footer, copyright boilerplate</p></footer>"
 ROBOTS = "User-agent: *\nDisallow: /forbidden/\nAllow: /forbidden/open/\nDisallow: /*.secret$\n"
 
 
@@ -161,11 +161,11 @@ def _kind(page: int) -> str:
 
 
 def _html(word: str, links: list[str]) -> str:
-    anchors = "".join(f'<li><a href="{link}">furniture</a></li>' for link in links)
+    anchors = "".join(f'<li><a href="{link}">boilerplate</a></li>' for link in links)
     return (
         f"<!DOCTYPE html><html><head><title>{word}</title></head><body><nav><ul>{anchors}</ul></nav><main><article>"
         f"<h1>{word}</h1><p>The tea of {word} is in the pot, and the cup is for tea.</p><p>Who drinks it early has "
-        f"milk and sugar with it.</p></article></main>{_FOOT}</body></html>"
+        f"milk and sugar with it.</p></article></main>{_FOOTER}</body></html>"
     )
 
 

@@ -124,8 +124,8 @@ def _predict_classes(
     ]
     counts = {name: names.count(name) for name in classifier.classes}
     summary = {"model": str(model), "num_nodes": len(keys), "classes": counts}
-    told = ", ".join(f"{name} {number(count)}" for name, count in counts.items())
-    _deliver(lines, summary, [("nodes", number(len(keys))), ("classes", told)], out, overwrite, as_json)
+    by_class = ", ".join(f"{name} {number(count)}" for name, count in counts.items())
+    _deliver(lines, summary, [("nodes", number(len(keys))), ("classes", by_class)], out, overwrite, as_json)
 
 
 def _judged(label_B: np.ndarray, probability_B: np.ndarray) -> dict[str, Any]:

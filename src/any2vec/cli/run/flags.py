@@ -11,6 +11,7 @@ from typing import Any
 from any2vec.cli.options import Flag, flags_of, read_config
 from any2vec.errors import DataError, InputError
 from any2vec.registry import loaded
+from any2vec.sources.base.address import is_crawl
 from any2vec.train.registry import models_of, task_named
 from any2vec.train.spec import RunSpec
 from any2vec.train.task import CLASSES, Task, absent
@@ -76,7 +77,7 @@ def make_spec(
 
     folder = out or (Path(from_file["out"]) if "out" in from_file else None)
     return RunSpec(
-        task=task.name, model=build("model"), data=_data(inputs or from_file.get("input")) if needs_input else [],
+        task=task.name, model=build("model"), data=_data(task, inputs or from_file.get("input")) if needs_input else [],
         reading={kind: build(kind) for kind in task.reading_of(model)}, run=replace(build("run"), out=folder),
         hosts=build("hosts"), sync=build("sync"), storage=build("storage"),
     )  # fmt: skip
@@ -97,17 +98,20 @@ def of_others(model: str, option: str, others: Sequence[str]) -> str | None:
     return f"{model} has no {option}: it is for {names}; leave it out." if others else None
 
 
-def _data(inputs: str | Sequence[str] | None) -> str | list[str]:
+def _data(task: Task, inputs: str | Sequence[str] | None) -> str | list[str]:
     if not inputs:
         raise InputError("Say what to train on: a file, a folder, a glob, or - for standard input.")
     paths = [inputs] if isinstance(inputs, str) else [str(path) for path in inputs]
     for path in paths:
-        check_input(path)
+        if not (task.name == "stream" and is_crawl(path)):
+            check_input(path)
     return paths[0] if len(paths) == 1 else paths
 
 
 def check_input(path: str) -> None:
-    """Raise DataError when `path` is neither `-`, nor an address, nor a glob, nor there."""
+    """Raise DataError when `path` is neither `-`, nor an address, nor a glob, nor there; InputError: a crawl's."""
+    if is_crawl(path):
+        raise InputError(f"A crawl is read by `any2vec stream MODEL {path}`; this command takes files.")
     if path != "-" and "://" not in path and not any(sign in path for sign in "*?[") and not Path(path).exists():
         raise DataError(
             f"There is no file or folder {path}; check the name, or take a public set: `any2vec data` lists them."

@@ -10,11 +10,12 @@ import zlib
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any
+from typing import Any, NamedTuple
 
 from any2vec import _version
 from any2vec.sources.crawl.frontier import Request
-from any2vec.sources.crawl.page import BadPageError, read_page
+from any2vec.sources.crawl.page import BadPageError
+from any2vec.sources.crawl.page_process import PageProcess
 from any2vec.sources.crawl.robots import MOST_ROBOTS
 from any2vec.sources.kinds.http import Unpacked, wanted_wait
 
@@ -22,7 +23,10 @@ _TYPES = ("text/html", "application/xhtml+xml", "text/plain")
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_HOPS = 5
 """of robots.txt (RFC 9309, 2.3.1.2)"""
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_CARRIERS = [
+    ipaddress.IPv6Network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96", "fec0::/10")
+]
+"""IPv6 addresses that lead to IPv4 ones (NAT64, IPv4-compatible, IPv4-translated), and the old site-local ones"""
 _MOST_ADDRESSES = 4
 """of a host that are tried"""
 
@@ -32,7 +36,7 @@ class FetchOptions:
     """What a node has to know of a crawl."""
 
     patience: float
-    """seconds that a request takes at most"""
+    """seconds that a request takes at most, and then the reading of its page"""
     page_bytes: int
     contact: str
     reach: tuple[str, ...]
@@ -61,6 +65,16 @@ class Answer:
     """that came"""
 
 
+class _Body(NamedTuple):
+    """A page as it came."""
+
+    data: bytes
+    kind: str
+    """the header Content-Type"""
+    robots_tag: str
+    """the headers X-Robots-Tag, one a line"""
+
+
 class _FaultError(Exception):
     """A request came to nothing."""
 
@@ -75,7 +89,9 @@ def kind_of(address: str) -> str:
     if isinstance(found, ipaddress.IPv6Address):
         if found.ipv4_mapped is not None:
             return kind_of(str(found.ipv4_mapped))
-        if found.sixtofour is not None or found.teredo is not None or found in _NAT64:
+        if found.is_loopback:
+            return "loopback"
+        if found.sixtofour is not None or found.teredo is not None or any(found in carrier for carrier in _CARRIERS):
             return ""
     if found.is_loopback:
         return "loopback"
@@ -97,12 +113,15 @@ async def addresses_of(host: str, port: int) -> list[str]:
 
 
 async def reach_of(host: str, port: int) -> tuple[str, ...]:
-    """The kinds of addresses that a crawl from this host may connect to: of private ones, only such as its own are."""
+    """The kinds of addresses that a crawl from this host may connect to: of private ones, only such as all its own are.
+
+    A name that has a public address and a private one, too, is made to open this network.
+    """
     try:
         kinds = {kind_of(address) for address in await addresses_of(host, port)}
     except (OSError, UnicodeError):
         kinds = set()
-    return tuple(sorted((kinds | {"global"}) - {""}))
+    return tuple(sorted((kinds | {"global"}) - {""})) if len(kinds) == 1 else ("global",)
 
 
 class Fetcher:
@@ -118,6 +137,7 @@ class Fetcher:
         import httpx
 
         self._options = options
+        self._reader = PageProcess(options.patience)
         agent = f"any2vec/{_version.__version__}" + (f" (+{options.contact})" if options.contact else "")
         self._headers = {
             "User-Agent": agent, "Accept": "text/html, application/xhtml+xml, text/plain;q=0.5",
@@ -135,6 +155,7 @@ class Fetcher:
         )  # fmt: skip
 
     async def close(self) -> None:
+        await self._reader.close()
         await self._client.aclose()
 
     async def fetch(self, request: Request) -> Answer:
@@ -142,7 +163,8 @@ class Fetcher:
         work = self._robots if request.kind == "robots" else self._page
         try:
             async with asyncio.timeout(self._options.patience):
-                return await work(request)
+                found = await work(request)
+            return found if isinstance(found, Answer) else await self._read(request, found)
         except _FaultError as error:
             return _failed(request, error.fault, str(error), error.wait)
         except TimeoutError:
@@ -155,7 +177,7 @@ class Fetcher:
         except self._troubles as error:
             return _failed(request, "site" if request.kind == "robots" else "page", _broken(error))
 
-    async def _page(self, request: Request) -> Answer:
+    async def _page(self, request: Request) -> Answer | _Body:
         response = await self._ask(request.url)
         try:
             if response.status_code in _REDIRECTS and "location" in response.headers:
@@ -169,9 +191,12 @@ class Fetcher:
                 raise _FaultError("bad", "page too large")
         finally:
             await response.aclose()
-        page = read_page(body, kind, response.headers.get("x-robots-tag", ""))
+        return _Body(body, kind, "\n".join(response.headers.get_list("x-robots-tag")))
+
+    async def _read(self, request: Request, found: _Body) -> Answer:
+        page = await self._reader.read(*found)
         return Answer(
-            kind="page", url=request.url, text=page.text, links=page.links, base=page.base, bytes=len(body)
+            kind="page", url=request.url, text=page.text, links=page.links, base=page.base, bytes=len(found.data)
         )  # fmt: skip
 
     async def _robots(self, request: Request) -> Answer:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import heapq
 import math
 from collections import deque
 from collections.abc import Sequence
@@ -80,10 +81,19 @@ class Frontier:
         self._retries, self._tally = retries, tally
         self._scope = Scope(start, options)
         self._sites: dict[str, _Site] = {}
+        self._queue: list[tuple[float, int, str]] = []
+        """a heap of the sites that are neither busy nor lost: when one may be asked, number of the entry, site"""
+        self._num_queued = 0
+        """entries, to the end"""
+        self._lost: set[str] = set()
+        """sites that were lost at any time"""
         self._rules: dict[str, tuple[float, Rules]] = {}
         """by origin; with the time at which they came"""
         self._known: set[int] = set()
         self._num_waiting = self._bytes = 0
+        """pages that wait or are under way, and bytes of their URLs"""
+        self.num_held = 0
+        """pages that wait for sites that are lost"""
         self.asked = 0
         """pages that were asked for, to the end"""
         self.add(Waiting(start, 0))
@@ -91,12 +101,17 @@ class Frontier:
     @property
     def is_done(self) -> bool:
         """Nothing is under way, and nothing waits that a site would give."""
-        return all(site.busy is None and (not site.pages or self._is_lost(site)) for site in self._sites.values())
+        return self._num_waiting == self.num_held
 
     @property
     def lost(self) -> list[str]:
         """Sites that cannot be reached, and have pages that wait."""
-        return [name for name, site in self._sites.items() if self._is_lost(site)]
+        return [name for name in sorted(self._lost) if self._is_lost(self._sites.get(name, _Site()))]
+
+    @property
+    def is_start_lost(self) -> bool:
+        """A site of the start cannot be reached: without it there is no crawl."""
+        return not self._scope.own.isdisjoint(self.lost)
 
     def add(self, page: Waiting) -> None:
         """A page is found; what is known, too far, beyond the limits or not of this crawl stays out."""
@@ -126,19 +141,16 @@ class Frontier:
 
     def next(self, now: float) -> Request | None:
         """What may be asked for now, if anything: the robots.txt of an origin before its first page."""
-        for name, site in list(self._sites.items()):
-            if site.busy is not None or site.due > now or self._is_lost(site):
-                continue
-            if not site.pages:
-                del self._sites[name]
-            elif (request := self._next_of(site, now)) is not None:
+        while self._queue and self._queue[0][0] <= now:
+            _, _, name = heapq.heappop(self._queue)
+            if (request := self._next_of(self._sites[name], now)) is not None:
                 return request
+            del self._sites[name]  # it has no page, and has rested
         return None
 
     def wait(self, now: float) -> float:
         """Seconds until `next` may have something that no answer brings."""
-        waits = [site.due - now for site in self._sites.values() if site.pages and site.busy is None]
-        return max(0.0, min(waits, default=float("inf")))
+        return max(0.0, self._queue[0][0] - now) if self._queue else math.inf
 
     def robots(self, request: Request, text: str | None, now: float) -> None:
         """robots.txt has come; None: there is none."""
@@ -151,11 +163,11 @@ class Frontier:
         site.failures = 0
         site.pages.appendleft(self._free(site, now))
 
-    def done(self, request: Request, now: float) -> Waiting:
-        """A page has come, or never will; it waits no more."""
+    def done(self, request: Request, now: float, least: float = 0.0) -> Waiting:
+        """A page has come, or never will; it waits no more. least: as in `failed`."""
         site = self._sites[site_of(request.url)]
         site.failures = 0
-        page = self._free(site, now)
+        page = self._free(site, now, least)
         self.asked += not page.is_again
         self._forget(page)
         return page
@@ -171,11 +183,12 @@ class Frontier:
             site.failures += 1
             wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(site.failures - 1, 20))
             site.pages.appendleft(self._free(site, now, max(least, wait)))
+            if self._is_lost(site):
+                self._lose(site_of(request.url), site)
             return True
         assert site.busy is not None
         if site.busy.tries + 1 >= self.options.tries:
-            self.done(request, now)
-            site.due = max(site.due, now + least)
+            self.done(request, now, least)
             return False
         site.failures = 0
         page = self._free(site, now, least)
@@ -196,14 +209,18 @@ class Frontier:
 
     def load(self, state: dict[str, Any]) -> None:
         """Go on as where `state` was asked, with nothing under way."""
-        self._sites, self._num_waiting, self._bytes = {}, 0, 0
+        self._sites, self._queue, self._num_waiting, self.num_held, self._bytes = {}, [], 0, 0, 0
         self._known = set(np.frombuffer(base64.b64decode(state["known"]), np.uint64).tolist())
         self.asked, self._scope.own = int(state["asked"]), set(state["own"])
         for page in state["waiting"]:
             self._put(Waiting(*page))
 
     def again(self) -> None:
-        """The start is asked for once more, for the links that it has by now."""
+        """The start is asked for once more, for the links that it has by now; sites that are lost, too."""
+        for name in self.lost:
+            self._sites[name].failures = self._retries
+            self._enqueue(name, self._sites[name])
+        self.num_held = 0
         self._put(Waiting(self.start, 0, is_again=True))
 
     def redirected(self, page: Waiting, location: str) -> None:
@@ -213,7 +230,10 @@ class Frontier:
             return
         if page.depth == 0:
             self._scope.own.add(site_of(url))
-        self.add(Waiting(url, page.depth, page.hops + 1))
+        if not page.is_again or _key(url) not in self._known:
+            self.add(Waiting(url, page.depth, page.hops + 1))
+        elif page.hops < self.options.redirects:
+            self._put(Waiting(url, page.depth, page.hops + 1, is_again=True))
 
     def _next_of(self, site: _Site, now: float) -> Request | None:
         """The next page that robots.txt allows, or that file itself, where its rules are not known or old."""
@@ -231,8 +251,13 @@ class Frontier:
         return None
 
     def _put(self, page: Waiting) -> None:
-        self._sites.setdefault(site_of(page.url), _Site()).pages.append(page)
+        name = site_of(page.url)
+        if (site := self._sites.get(name)) is None:
+            site = self._sites[name] = _Site()
+            self._enqueue(name, site)
+        site.pages.append(page)
         self._num_waiting += 1
+        self.num_held += self._is_lost(site)
         self._bytes += len(page.url)
 
     def _forget(self, page: Waiting) -> None:
@@ -245,7 +270,20 @@ class Frontier:
         assert page is not None
         _, rules = self._rules.get(origin_of(page.url), (0.0, None))
         site.due = now + max(self.options.pause, least, 0.0 if rules is None else rules.delay)
+        if not self._is_lost(site):
+            self._enqueue(site_of(page.url), site)
         return page
+
+    def _enqueue(self, name: str, site: _Site) -> None:
+        self._num_queued += 1
+        heapq.heappush(self._queue, (site.due, self._num_queued, name))
+
+    def _lose(self, name: str, site: _Site) -> None:
+        """Nobody answers at a site: its pages stay, until it is tried again."""
+        self.num_held += len(site.pages)
+        if name not in self._lost:
+            self._lost.add(name)
+            self._tally.bad("host that nobody answers for")
 
     def _is_lost(self, site: _Site) -> bool:
         return site.failures > self._retries

@@ -1,4 +1,4 @@
-"""A page as text without its furniture, and its links."""
+"""A page as text without its boilerplate, and its links."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from any2vec.sources.crawl.robots import ROBOT
+
 DEEPEST = 500
 """elements within each other; extraction takes time by the square of it, and pages made by people have some dozens"""
 MOST_NODES = 300_000
 """elements and texts of a page"""
 MOST_LINKS = 10_000
 """of a page; those behind them are not followed"""
-_FURNITURE = ["body > header", "[role=banner]", "[role=navigation]", "[role=contentinfo]"]
+_BOILERPLATE = ["body > header", "[role=banner]", "[role=navigation]", "[role=contentinfo]"]
 _ELEMENT = 1
 """NodeType.ELEMENT"""
+_WITH_VALUES = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
+"""wishes with a colon"""
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 
 
@@ -37,7 +41,7 @@ class Page:
 def read_page(body: bytes, content_type: str, robots_tag: str = "") -> Page:
     """The text and links of an HTML page; all of a plain text.
 
-    content_type, robots_tag: the headers Content-Type and X-Robots-Tag.
+    content_type, robots_tag: the headers Content-Type and X-Robots-Tag; the latter's, one a line.
 
     Raises:
         BadPageError: it is made to take long.
@@ -50,10 +54,24 @@ def read_page(body: bytes, content_type: str, robots_tag: str = "") -> Page:
         text = bytes_to_str(body, encoding, errors="replace")
     except LookupError:
         text = bytes_to_str(body, "utf-8", errors="replace")
-    wishes = {word.strip().lower() for word in robots_tag.split(",")}
+    wishes = _wishes_of(robots_tag)
     if content_type.partition(";")[0].strip().lower() == "text/plain":
         return Page("" if wishes & {"none", "noindex"} else text.replace("\0", " "), ())
     return _read_html(text, wishes)
+
+
+def _wishes_of(robots_tag: str) -> set[str]:
+    """What is asked of all robots, and of us: `ROBOT: WISH, WISH`."""
+    found = set()
+    for line in robots_tag.lower().splitlines():
+        is_ours = True
+        for part in line.split(","):
+            robot, colon, wish = (piece.strip() for piece in part.partition(":"))
+            if colon and robot not in _WITH_VALUES and " " not in robot:  # which a date has before its colon
+                is_ours = robot in (ROBOT, "*")
+            if is_ours:
+                found.add(wish if colon else robot)
+    return found
 
 
 def _read_html(html: str, wishes: set[str]) -> Page:
@@ -68,7 +86,7 @@ def _read_html(html: str, wishes: set[str]) -> Page:
         return Page("", links, walk.base)
     text = extract_plain_text(
         tree, preserve_formatting=False, main_content=True, list_bullets=False, alt_texts=False,
-        skip_elements=_FURNITURE,
+        skip_elements=_BOILERPLATE,
     )  # fmt: skip
     return Page(text.replace("\0", " "), links, walk.base)
 
@@ -94,5 +112,5 @@ class _Walk:
                 self.links[link] = None
         elif tag == "base" and self.base is None:
             self.base = node.getattr("href")
-        elif tag == "meta" and (node.getattr("name") or "").strip().lower() in ("robots", "any2vec"):
+        elif tag == "meta" and (node.getattr("name") or "").strip().lower() in ("robots", ROBOT):
             self._wishes |= {word.strip().lower() for word in (node.getattr("content") or "").split(",")}

@@ -31,7 +31,7 @@ _SHARE = 20
 
 
 class Crawler(PacedSource):
-    """Pages that links lead to from one on, without their furniture.
+    """Pages that links lead to from one on, without their boilerplate.
 
     Rank 0 has the frontier and asks; nodes on its own or on all other hosts fetch and make text of pages. Position:
     `frontier` (see `Frontier.state`), `number` (of pages given).
@@ -90,15 +90,21 @@ class Crawler(PacedSource):
     def _follow(self, frontier: Frontier, nodes: Nodes) -> Batches:
         while not self._is_closed:
             yield from self._crawl(frontier, nodes)
-            if frontier.lost:
+            if frontier.is_start_lost or not self._options.follow:
+                self._say_what_waits(frontier)
+                if not frontier.is_start_lost:
+                    break
                 self._tally.state = "given up"
                 return
-            if not self._options.follow:
-                break
             self._tally.state = "waiting"
             yield from idle(self._options.poll, lambda: self._is_closed)
             frontier.again()
         self._tally.state = "closed" if self._is_closed else "ended"
+
+    def _say_what_waits(self, frontier: Frontier) -> None:
+        if frontier.num_held and self._number:  # a crawl that has given nothing leaves nothing to go on from
+            waits = f"Pages that wait for hosts that nobody answers for: {frontier.num_held:,}; go on with --resume."
+            self._tally.trouble = f"{self._tally.trouble or ''} {waits}".strip()
 
     def _crawl(self, frontier: Frontier, nodes: Nodes) -> Batches:
         """Ask for all that the frontier has, and comes to have."""

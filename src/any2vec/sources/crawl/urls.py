@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, fields
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from any2vec.checks import check_choice, check_number, check_whole
 from any2vec.errors import InputError
@@ -59,7 +59,8 @@ def read_options(text: str) -> CrawlOptions:
     """
     defaults = {field.name: field.default for field in fields(CrawlOptions)}
     found: dict[str, Any] = {}
-    for name, value in parse_qsl(text, keep_blank_values=True):
+    for part in filter(None, text.split("&")):
+        name, value = (unquote(one) for one in part.partition("=")[::2])  # a + is itself
         if name not in defaults:
             raise InputError(f"A crawl knows these options behind #: {', '.join(defaults)}; got {name!r}.")
         kind: Any = type(defaults[name])

@@ -140,10 +140,14 @@ class Unpacked:
             for start in range(0, len(raw), BLOCK):
                 yield raw[start : start + BLOCK]
             return
-        while raw and not self._inflater.eof:
+        while raw:
+            if self._inflater.eof:  # another member (RFC 1952, 2.2), or what is no part of the body
+                if not raw.startswith(b"\x1f"):
+                    return
+                self._inflater = zlib.decompressobj(31)
             if unpacked := self._inflater.decompress(raw, BLOCK):
                 yield unpacked
-            raw = self._inflater.unconsumed_tail
+            raw = self._inflater.unconsumed_tail or self._inflater.unused_data
 
 
 _JSON_TYPES = ("json", "ndjson", "jsonl", "jsonlines", "json-lines")

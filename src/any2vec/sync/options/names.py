@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from any2vec.checks import MAX_SEED, Number, Whole, check_fields
+from any2vec.checks import MAX_SEED, Number, Whole, check_fields, nearest_names
 from any2vec.errors import InputError
 from any2vec.sync.options.rules import RULES
 
@@ -325,9 +325,9 @@ def parse_sync(text: str) -> Sync:
             raise InputError(f"{name} takes nothing behind it, got {text!r}.")
         return Merge(rule=name)
     if name not in _KINDS:
-        known = ", ".join((*RULES.names(), *_KINDS))
-        raise InputError(f"sync must be one of {known}, got {text!r}.")
-    return _told(_KINDS[name], values, text)
+        known = (*RULES.names(), *_KINDS)
+        raise InputError(f"sync must be one of {', '.join(known)}, got {text!r}{_near(name, known)}")
+    return _with_options(_KINDS[name], values, text)
 
 
 def parse_click_sync(text: str, whose: str = "a click model") -> ClickSync:
@@ -342,15 +342,16 @@ def parse_click_sync(text: str, whose: str = "a click model") -> ClickSync:
     kind = _CLICK_KINDS.get(name) or _merging(name)
     if kind is None:
         rules = f"{', '.join(RULES.names())}, fr-RULE or shadow-RULE"
-        raise InputError(f"sync of {whose} must be one of {', '.join(CLICK_SYNCS)}, {rules}, got {text!r}.")
-    return _told(kind, values, text)
+        near = _near(name, (*CLICK_SYNCS, *RULES.names()))
+        raise InputError(f"sync of {whose} must be one of {', '.join(CLICK_SYNCS)}, {rules}, got {text!r}{near}")
+    return _with_options(kind, values, text)
 
 
 @cache
 def _merging(name: str) -> type[ClickSync] | None:
     """The agreement of replicas by a merge rule that a name stands for, if it does."""
     parent: type[ClickSync] = ShadowMerge if name.startswith("shadow-") else FixedMerge
-    rule = name.removeprefix("shadow-").removeprefix("fr-")
+    rule = name.removeprefix("shadow-" if parent is ShadowMerge else "fr-")
     return type(parent.__name__, (parent,), {"name": name, "rule": rule}) if rule in RULES.names() else None
 
 
@@ -368,7 +369,13 @@ def needed_of(how: MOfN, trainers: int) -> int:
     return needed
 
 
-def _told(kind: type[Kind], values: Sequence[str], text: str) -> Kind:
+def _near(name: str, known: Sequence[str]) -> str:
+    """The end of a sentence about a name that is not known: the nearest one, if there is one."""
+    near = nearest_names(name, known)
+    return f"; did you mean {near[0]!r}?" if near else "."
+
+
+def _with_options(kind: type[Kind], values: Sequence[str], text: str) -> Kind:
     """The frozen dataclass `kind` with the values behind its name: for the first option that takes one, or is named.
 
     Raises:

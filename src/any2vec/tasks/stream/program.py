@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -218,9 +219,12 @@ class StreamProgram(Program):
 
     def _nothing(self, words: int) -> str:
         """Why there is no vector."""
-        troubles = [found["trouble"] for found in self.batches.inflow.metrics().values() if found["trouble"]]
         if not words:
-            return f"No words came: {troubles[0] if troubles else 'the sources held none.'}"
+            sources = self.batches.inflow.metrics().values()
+            counts = sum((Counter(found["bad_by"]) for found in sources), Counter[str]())
+            bad = ", ".join(f"{what}: {count:,}" for what, count in counts.items())
+            none = f"the sources held none but what was left out ({bad})." if bad else "the sources held none."
+            return f"No words came: {next((found['trouble'] for found in sources if found['trouble']), none)}"
         return (
             f"No word came {self.request.spec.run.min_count} times among {words:,}, so none has a "
             "vector; give more text or a lower --min-count."

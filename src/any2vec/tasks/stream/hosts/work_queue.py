@@ -168,7 +168,7 @@ class QueueLearner:
         """They agree among themselves."""
 
     def is_settled(self, work: Work[TokenBatch]) -> bool:
-        """Whether no round waits for more batches: where a state is kept anyway, it is dealt as it is."""
+        """Whether no round waits for more batches: where a state is kept anyway, it is assigned as it is."""
         return not self._round
 
     def metrics(self) -> dict[str, Any]:
@@ -178,11 +178,11 @@ class QueueLearner:
             HostError: a host is lost.
         """
         assigned = {str(peer): count for peer, count in self.work_queue.assigned.items()}
-        done_pieces = {"dropped": 0, "staleness": {"0": self.batches}} if self.tables is None else self.tables.metrics()
-        return {"batches": assigned, **done_pieces}
+        of_rows = {"dropped": 0, "staleness": {"0": self.batches}} if self.tables is None else self.tables.metrics()
+        return {"batches": assigned, **of_rows}
 
     def _assign_round(self) -> None:
-        """Start what was born, then deal what has come together."""
+        """Start what was born, then assign what has come together."""
         batches, self._round = self._round, []
         born = [batch.born for batch in batches if batch.born.size]
         rows = np.unique(np.concatenate(born)) if born else np.zeros(0, np.int64)
