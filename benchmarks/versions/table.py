@@ -14,6 +14,7 @@ from benchmarks.disk.triples_quality import WN18RR, triples_of
 from benchmarks.hosts.word_runs import first_words
 from benchmarks.table import Measure, Reading, Row, Table
 from benchmarks.versions.runs import Run, started, timed, versions
+from benchmarks.versions.size import ROW as SIZE
 
 PAIRS, STARTS = 9, 20
 LEAST, NEVER_BELOW = 0.97, 0.95
@@ -165,5 +166,6 @@ TABLE = Table(
             run=imports,
             minutes=0.2,
         ),
+        SIZE,
     ),
 )  # fmt: skip

@@ -39,6 +39,7 @@ from benchmarks.table import (
 )
 from benchmarks.tuning import best_inside
 from benchmarks.versions import table as versions
+from benchmarks.versions.size import code_lines
 from benchmarks.words import halves
 from benchmarks.words.memory import write_planted
 from benchmarks.words.roofline import count_work
@@ -480,6 +481,12 @@ def test_comments_change_no_code(tmp_path: Path) -> None:
         (tmp_path / f"{number}.py").write_text(text)
     first, commented, other = (source_code.file_hash(tmp_path / f"{number}.py") for number in range(3))
     assert first == commented != other and source_code.file_hash(tmp_path / "none.py") == ""
+
+
+def test_lines_of_code_are_those_that_do_something(tmp_path: Path) -> None:
+    text = '"""Text.\n\nMore.\n"""\n\nimport os\nfrom a import (\n    b,\n)\n\n# why\nx = (\n    1,  # one\n)\n'
+    (tmp_path / "module.py").write_text(text)
+    assert code_lines(tmp_path / "module.py") == 3
 
 
 def test_kept_runs_keep_their_code(tmp_path: Path) -> None:
