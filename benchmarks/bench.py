@@ -186,8 +186,8 @@ class Bench:
 
     @contextmanager
     def _slot(self) -> Iterator[None]:
-        """One of the jobs, on cores of its own: processes inherit those of the thread that starts them. Threads of
-        logical hosts that hand one lock on run twice as fast on one core as on sixteen that others use, too."""
+        """One of the jobs, on cores of its own: processes inherit those of the thread that starts them, so the
+        threads of their logical hosts, which hand one lock on, do not wander over those of other jobs."""
         cores = self._slots.get()
         try:
             use_cores(cores)

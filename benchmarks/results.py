@@ -31,11 +31,8 @@ _PATH = re.compile(r"(?<![\w.:/])/(?!(?:proc|sys|dev)/)(?:[\w.+@~-]+/)+([\w.+@~-
 
 
 def commit() -> str:
-    """Hash of the measured commit, with `+changes` where tracked files under src/ or benchmarks/ differ from it.
-
-    A copy without its history has that of `ANY2VEC_BENCH_COMMIT`.
-    """
-    head = _git("rev-parse", "HEAD") or os.environ.get("ANY2VEC_BENCH_COMMIT")
+    """Hash of the measured commit, with `+changes` where tracked files under src/ or benchmarks/ differ from it."""
+    head = _git("rev-parse", "HEAD")
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks/*.py", "benchmarks/peers")
     return (head or UNKNOWN) + (CHANGED if changed else "")
 

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.results import has_failed, load
 
-SHOWN = ("one host", "adasum", "blend", "blend, 8 bits, 96 rounds", "mean", "sum")
+SHOWN = ("one host", "spectral", "blend", "adasum", "mean", "sum")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
