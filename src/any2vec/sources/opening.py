@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from any2vec.cluster.transport import Transport
 from any2vec.data.io.files import packing_of, read_head
@@ -16,14 +16,15 @@ from any2vec.errors import DataError, InputError
 from any2vec.sources.base.address import Address, is_crawl, parse_address
 from any2vec.sources.base.options import SourceOptions, check_seed
 from any2vec.sources.base.source import PackedFile, Source
-from any2vec.sources.crawl.nodes import NodeService, channel_of
-from any2vec.sources.crawl.source import Crawler
 from any2vec.sources.kinds.files import FollowedFile
 from any2vec.sources.kinds.http import HttpLines
 from any2vec.sources.kinds.kafka import KafkaTopic
 from any2vec.sources.kinds.python_lines import PythonLines
 from any2vec.sources.kinds.redis_stream import RedisStream
 from any2vec.sources.kinds.sockets import Pipe, SocketLines
+
+if TYPE_CHECKING:
+    from any2vec.sources.crawl.nodes import NodeService
 
 _NEEDS = {
     "http": ("httpx",), "https": ("httpx",), "kafka": ("confluent_kafka",), "redis": ("redis",), "rediss": ("redis",),
@@ -63,12 +64,14 @@ def open_source(address: str | Iterable[Any], number: int, options: SourceOption
     elif parsed.kind in ("redis", "rediss"):
         source = RedisStream(parsed, number, options, seed)
     elif parsed.kind == "crawl":
-        source = Crawler(parsed, number, options)
+        from any2vec.sources.crawl.source import Crawler  # late: its requests import much that other sources need not
+
+        source = crawler = Crawler(parsed, number, options)
     else:
         source = HttpLines(parsed, number, options, seed)
     _check_library(parsed.kind)  # last: what is wrong with an address is said whatever is installed
-    if isinstance(source, Crawler):
-        source.start  # noqa: B018  what only the library sees
+    if parsed.kind == "crawl":
+        crawler.start  # noqa: B018  what only the library sees
     return source
 
 
@@ -78,10 +81,13 @@ def crawl_services(transport: Transport, addresses: Sequence[Any]) -> list[NodeS
     Raises:
         InputError: a library for it is missing.
     """
-    found = [NodeService(transport, channel_of(number)) for number, one in enumerate(addresses) if is_crawl(one)]
-    if found:
-        _check_library("crawl")
-    return found
+    numbers = [number for number, one in enumerate(addresses) if is_crawl(one)]
+    if not numbers:
+        return []
+    _check_library("crawl")
+    from any2vec.sources.crawl.nodes import NodeService, channel_of
+
+    return [NodeService(transport, channel_of(number)) for number in numbers]
 
 
 def _check_library(kind: str) -> None:

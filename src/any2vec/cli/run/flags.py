@@ -103,7 +103,7 @@ def _data(task: Task, inputs: str | Sequence[str] | None) -> str | list[str]:
         raise InputError("Say what to train on: a file, a folder, a glob, or - for standard input.")
     paths = [inputs] if isinstance(inputs, str) else [str(path) for path in inputs]
     for path in paths:
-        if not (task.name == "stream" and is_crawl(path)):
+        if task.ends or not is_crawl(path):
             check_input(path)
     return paths[0] if len(paths) == 1 else paths
 

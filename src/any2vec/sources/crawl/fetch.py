@@ -8,7 +8,7 @@ import socket
 import ssl
 import zlib
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, NamedTuple
 
@@ -279,8 +279,3 @@ def _failed(request: Request, fault: str, why: str, wait: float = 0.0) -> Answer
 
 def _broken(error: BaseException) -> str:
     return f"broken answer ({type(error).__name__})"
-
-
-def as_json(found: Answer | FetchOptions) -> dict[str, Any]:
-    """What JSON knows of it; `Answer(**…)` and so on make it again."""
-    return asdict(found)

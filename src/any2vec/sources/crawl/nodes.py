@@ -8,12 +8,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from any2vec.cluster.transport import LONG_WORK, Transport, text_of, text_part
 from any2vec.errors import Any2VecError, HostError
-from any2vec.sources.crawl.fetch import Answer, Fetcher, FetchOptions, as_json
+from any2vec.sources.crawl.fetch import Answer, Fetcher, FetchOptions
 from any2vec.sources.crawl.frontier import Request
 
 AT_ONCE = 16
@@ -121,7 +122,7 @@ class HostNodes:
         self._by_url: dict[tuple[str, str], int] = {}
         self._answers: SimpleQueue[Answer | Any2VecError] = SimpleQueue()
         for host in hosts:
-            self._send(host, {"begin": as_json(options)})
+            self._send(host, {"begin": asdict(options)})
         self._thread = threading.Thread(target=self._receive, args=(len(hosts),), name=channel, daemon=True)
         self._thread.start()
 
@@ -204,7 +205,7 @@ class NodeService:
         return found
 
     def _tell(self, answer: Answer) -> None:
-        self._send(as_json(answer))
+        self._send(asdict(answer))
 
     def _send(self, about: dict[str, Any] | None) -> None:
         self._transport.send(0, [text_part(json.dumps(about))], _PHASE, self._channel)

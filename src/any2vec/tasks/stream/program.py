@@ -23,7 +23,6 @@ from any2vec.sources.base.inflow import Inflow
 from any2vec.sources.base.options import MOST_LINE
 from any2vec.sources.base.records import SeenLines
 from any2vec.sources.base.source import Source
-from any2vec.sources.crawl.source import Crawler
 from any2vec.sources.opening import open_source
 from any2vec.sources.subprocess_source import open_subprocesses
 from any2vec.tasks.stream import progress
@@ -57,9 +56,12 @@ class StreamProgram(Program):
     def __init__(self, request: Request, transport: Transport) -> None:
         super().__init__(request, transport)
         self.sources = _opened(request)
-        for source in self.sources:
-            if isinstance(source, Crawler) and transport.hosts > 1:
-                source.spread(transport, range(1, transport.hosts))
+        if transport.hosts > 1:
+            from any2vec.sources.crawl.source import Crawler
+
+            for source in self.sources:
+                if isinstance(source, Crawler):
+                    source.spread(transport, range(1, transport.hosts))
         self.names = [source.name for source in self.sources]
         request.settings["sources"] = dict(enumerate(self.names))
         self.room = budget(request.spec.model, memory_bytes(request.spec))
