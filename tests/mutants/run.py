@@ -1,0 +1,174 @@
+"""Faults in single lines, and whether tests see them.
+
+    python tests/mutants/run.py record [OPTIONS OF PYTEST]     which tests cover which line (minutes)
+    python tests/mutants/run.py draw [--count 60] [--seed 1]   faults over all rooms by turns, into faults.json
+    python tests/mutants/run.py judge                          each against the tests that cover its line
+    python tests/mutants/run.py show                           what was caught, and what was not
+
+A fault is judged in a copy of the tree, by the tests that cover its line, those that cover least first, for as long as
+`MOST_SECONDS` of them; a set of tests that takes five times as long as it should hangs, which counts as caught.
+Verdicts are kept one by one; `judge` goes on where it stopped. A fault that changes no behavior is named, with the
+reason, in equivalent.json, and another is drawn in its place.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from mutants.covering import ROOT, SOURCE, Covering, python_path, record
+from mutants.faults import Fault, faults_of, with_fault
+
+HERE = Path(__file__).parent
+FOLDER = ROOT / "runs" / "mutants"
+KEPT, EQUIVALENT = HERE / "faults.json", HERE / "equivalent.json"
+MOST_SECONDS = 240.0
+
+
+def draw(count: int, seed: int) -> list[dict[str, Any]]:
+    """Faults on covered lines, room after room, at most one a line; not those that are named equivalent."""
+    covering = Covering(FOLDER)
+    named = {(one["file"], one["before"].strip(), one["after"].strip()) for one in read(EQUIVALENT)}
+    rooms: dict[str, list[Path]] = defaultdict(list)
+    for path in covering.files():
+        rooms[path.parts[1] if len(path.parts) > 2 else "any2vec"].append(path)
+    rng = random.Random(seed)
+    drawn: list[dict[str, Any]] = []
+    taken: set[tuple[Path, int]] = set()
+    order = sorted(rooms)
+    for turn in range(100 * count):
+        if len(drawn) == count:
+            break
+        room = order[turn % len(order)]
+        path = rng.choice(rooms[room])
+        source = (SOURCE / path).read_text(encoding="utf-8")
+        places = [fault for fault in faults_of(source) if covering.tests(path, fault.line)]
+        if not places:
+            continue
+        fault = rng.choice(places)
+        key = (str(path), fault.before.strip(), fault.after.strip())
+        if (path, fault.line) in taken or key in named:
+            continue
+        taken.add((path, fault.line))
+        drawn.append({"room": room, "file": str(path), **asdict(fault)})
+    return drawn
+
+
+def judge(faults: list[dict[str, Any]]) -> None:
+    """Fill in `verdict` of those that have none, and write each at once."""
+    covering = Covering(FOLDER)
+    with tempfile.TemporaryDirectory() as name:
+        copy = Path(name) / "tree"
+        kept_out = shutil.ignore_patterns(".git", ".venv*", "runs", "__pycache__", ".*_cache")
+        shutil.copytree(ROOT, copy, ignore=kept_out)
+        for number, one in enumerate(faults):
+            if "verdict" in one:
+                continue
+            one |= judge_one(copy, one, covering)
+            write(KEPT, faults)
+            print(
+                f"{number + 1:3} {one['verdict']:<8} {one['seconds']:6.0f} s {one['file']}:{one['line']} {one['by']}",
+                flush=True,
+            )
+
+
+def judge_one(tree: Path, one: dict[str, Any], covering: Covering) -> dict[str, Any]:
+    """verdict: caught or survived; by: the test that fails, or how else."""
+    fault = Fault(one["line"], one["column"], one["kind"], one["before"], one["after"])
+    path = tree / "src" / one["file"]
+    source = path.read_text(encoding="utf-8")
+    names = covering.tests(Path(one["file"]), fault.line)
+    tests, seconds = [], 0.0
+    for name in names:
+        if tests and seconds + covering.seconds.get(name, 0.0) > MOST_SECONDS:
+            break
+        tests.append(name)
+        seconds += covering.seconds.get(name, 0.0)
+    start = time.monotonic()
+    path.write_text(with_fault(source, fault), encoding="utf-8")
+    try:
+        verdict, by = run_tests(tree, tests, 5 * seconds + 300)
+    finally:
+        path.write_text(source, encoding="utf-8")
+    return {
+        "tests": len(tests), "of": len(names), "verdict": verdict, "by": by, "seconds": round(time.monotonic() - start),
+    }  # fmt: skip
+
+
+def run_tests(tree: Path, tests: list[str], limit: float) -> tuple[str, str]:
+    """The tests in one process, up to the first that fails."""
+    log = tree / "mutant.log"
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=no", *tests]
+    environment = os.environ | {"PYTHONPATH": python_path(tree)}
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            command, cwd=tree, env=environment, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            code = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            process.wait()
+            return "caught", "tests hang"
+    text = log.read_text(encoding="utf-8", errors="replace")
+    failed = [line.split(" ")[1] for line in text.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    if code == 0:
+        return "survived", ""
+    if code < 0 or code in (1, 2, 3, 4):
+        return "caught", failed[0] if failed else f"pytest ends with {code}"
+    raise RuntimeError(f"pytest ended with {code}:\n{text[-2000:]}")
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+
+
+def write(path: Path, faults: list[dict[str, Any]]) -> None:
+    path.write_text(json.dumps(faults, indent=1) + "\n", encoding="utf-8")
+
+
+def show(faults: list[dict[str, Any]]) -> None:
+    for one in faults:
+        if one.get("verdict") == "survived":
+            print(f"survived: {one['file']}:{one['line']} ({one['tests']} of {one['of']} tests)")
+            print(f"  - {one['before'].strip()}\n  + {one['after'].strip()}")
+    caught = sum(one.get("verdict") == "caught" for one in faults)
+    judged = sum("verdict" in one for one in faults)
+    print(f"{caught} of {judged} caught, {len(faults) - judged} not judged, {len(read(EQUIVALENT))} named equivalent")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("record", "draw", "judge", "show"))
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    options, others = parser.parse_known_args()
+    if options.what == "record":
+        return record(FOLDER, others)
+    if others:
+        parser.error(f"unknown options {' '.join(others)}")
+    if options.what == "draw":
+        kept = {(one["file"], one["before"], one["after"]): one for one in read(KEPT)}
+        drawn = draw(options.count, options.seed)
+        write(KEPT, [kept.get((one["file"], one["before"], one["after"]), one) for one in drawn])
+    elif options.what == "judge":
+        judge(read(KEPT))
+    show(read(KEPT))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""The script that puts faults into lines: what it changes, what it leaves alone, what counts as caught."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("coverage")
+
+from mutants.faults import faults_of, with_fault
+from mutants.run import run_tests
+
+SOURCE = '''
+def share(total: int = 3, *, parts: list[int | None]) -> int:
+    """The 1st of 2."""
+    assert total < 4, "less than 4"
+    if total <= 0 and not parts:
+        raise ValueError(f"{total + 1} < 2")
+    return min(total, len(parts)) - 1
+'''
+
+
+def test_faults_stand_in_what_is_computed_and_nowhere_else() -> None:
+    found = {(fault.line, fault.after.strip()) for fault in faults_of(SOURCE)}
+    assert found == {
+        (2, "def share(total: int = 4, *, parts: list[int | None]) -> int:"),
+        (5, "if (total <= 0 or not parts):"),
+        (5, "if (total < 0) and not parts:"),
+        (5, "if total <= 1 and not parts:"),
+        (5, "if total <= 0 and parts:"),
+        (7, "return (min(total, len(parts)) + 1)"),
+        (7, "return max(total, len(parts)) - 1"),
+        (7, "return min(total, len(parts)) - 2"),
+    }
+
+
+def test_a_fault_changes_its_line_alone_and_python_reads_it() -> None:
+    source = Path(__file__).with_name("faults.py").read_text(encoding="utf-8")
+    faults = faults_of(source)
+    assert len(faults) > 20
+    for fault in faults:
+        changed = with_fault(source, fault)
+        ast.parse(changed)
+        pairs = list(zip(source.split("\n"), changed.split("\n"), strict=True))
+        assert [number for number, (old, new) in enumerate(pairs, 1) if old != new] == [fault.line]
+
+
+@pytest.mark.parametrize(("share", "verdict"), [("a + b", "survived"), ("a - b", "caught"), ("a +", "caught")])
+def test_tests_that_fail_or_cannot_start_catch_a_fault(tmp_path: Path, share: str, verdict: str) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "planted_share.py").write_text(f"def share(a, b):\n    return {share}\n", encoding="utf-8")
+    test = tmp_path / "test_planted_share.py"
+    test.write_text(
+        "from planted_share import share\n\ndef test_share():\n    assert share(1, 2) == 3\n", encoding="utf-8"
+    )
+    assert run_tests(tmp_path, [f"{test.name}::test_share"], 60)[0] == verdict
+
+
+def test_tests_that_hang_catch_a_fault(tmp_path: Path) -> None:
+    test = tmp_path / "test_planted_hang.py"
+    test.write_text("def test_hang():\n    while True:\n        pass\n", encoding="utf-8")
+    assert run_tests(tmp_path, [test.name], 3) == ("caught", "tests hang")
