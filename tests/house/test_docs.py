@@ -45,6 +45,8 @@ RUN = ("README.md", "triples.md", "pip.md", "layers.md", "streams.md")
 BENCHMARK = re.compile(r"python benchmarks/(run|words/roofline|pages)\.py\b")
 GOLDEN = re.compile(r"python tests/golden/(check|make)\.py\b")
 """what test_golden.py and test_harness.py run"""
+MUTANTS = re.compile(r"python tests/mutants/run\.py (record|draw|judge|show)\b")
+"""what test_mutants.py runs"""
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -103,7 +105,7 @@ def test_no_command_is_left_out() -> None:
         assert not blocks(page, ""), f"{page.name}: a fence names no language, so that nobody looks at what is in it"
         assert all(commands_of(text) for text in blocks(page, "sh")), f"{page.name}: a block of sh holds no command"
         for command in commands(page):
-            elsewhere = command in ELSEWHERE or BENCHMARK.match(command) or GOLDEN.match(command)
+            elsewhere = command in ELSEWHERE or any(form.match(command) for form in (BENCHMARK, GOLDEN, MUTANTS))
             is_run = page.name in (*RUN, "extending.md") and "any2vec " in command  # extending: by test_recipes.py
             known = elsewhere or is_run
             assert known, f"{page.name}: nothing runs `{command}`"

@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -38,38 +39,49 @@ KEPT, EQUIVALENT = HERE / "faults.json", HERE / "equivalent.json"
 MOST_SECONDS = 240.0
 
 
-def draw(count: int, seed: int) -> list[dict[str, Any]]:
+def draw(covering: Covering, count: int, seed: int) -> list[dict[str, Any]]:
     """Faults on covered lines, room after room, at most one a line; not those that are named equivalent."""
-    covering = Covering(FOLDER)
     named = {(one["file"], one["before"].strip(), one["after"].strip()) for one in read(EQUIVALENT)}
     rooms: dict[str, list[Path]] = defaultdict(list)
     for path in covering.files():
         rooms[path.parts[1] if len(path.parts) > 2 else "any2vec"].append(path)
     rng = random.Random(seed)
+    turns = {room: one_by_one(rng, covering, rooms[room], named) for room in sorted(rooms)}
     drawn: list[dict[str, Any]] = []
-    taken: set[tuple[Path, int]] = set()
-    order = sorted(rooms)
-    for turn in range(100 * count):
-        if len(drawn) == count:
-            break
-        room = order[turn % len(order)]
-        path = rng.choice(rooms[room])
-        source = (SOURCE / path).read_text(encoding="utf-8")
-        places = [fault for fault in faults_of(source) if covering.tests(path, fault.line)]
-        if not places:
-            continue
-        fault = rng.choice(places)
-        key = (str(path), fault.before.strip(), fault.after.strip())
-        if (path, fault.line) in taken or key in named:
-            continue
-        taken.add((path, fault.line))
-        drawn.append({"room": room, "file": str(path), **asdict(fault)})
+    while turns and len(drawn) < count:
+        for room in list(turns):
+            found = next(turns[room], None)
+            if found is None:
+                del turns[room]
+            elif len(drawn) < count:
+                drawn.append({"room": room, "file": str(found[0]), **asdict(found[1])})
     return drawn
 
 
-def judge(faults: list[dict[str, Any]]) -> None:
-    """Fill in `verdict` of those that have none, and write each at once."""
-    covering = Covering(FOLDER)
+def one_by_one(
+    rng: random.Random, covering: Covering, paths: list[Path], named: set[tuple[str, str, str]]
+) -> Iterator[tuple[Path, Fault]]:
+    """Faults of a room's files: one of each file that has any, in an order drawn anew each time round."""
+    places: dict[Path, list[Fault]] = {}
+    while True:
+        has_any = False
+        for path in rng.sample(paths, len(paths)):
+            if path not in places:
+                faults = faults_of((SOURCE / path).read_text(encoding="utf-8"))
+                places[path] = [fault for fault in faults if covering.tests(path, fault.line)]
+            if places[path]:
+                fault = rng.choice(places[path])
+                places[path] = [other for other in places[path] if other.line != fault.line]
+                if (str(path), fault.before.strip(), fault.after.strip()) not in named:
+                    has_any = True
+                    yield path, fault
+        if not has_any:
+            return
+
+
+def judge(covering: Covering, out: Path) -> None:
+    """Fill in `verdict` of those of a file that have none, and write each at once."""
+    faults = read(out)
     with tempfile.TemporaryDirectory() as name:
         copy = Path(name) / "tree"
         kept_out = shutil.ignore_patterns(".git", ".venv*", "runs", "__pycache__", ".*_cache")
@@ -78,7 +90,7 @@ def judge(faults: list[dict[str, Any]]) -> None:
             if "verdict" in one:
                 continue
             one |= judge_one(copy, one, covering)
-            write(KEPT, faults)
+            write(out, faults)
             print(
                 f"{number + 1:3} {one['verdict']:<8} {one['seconds']:6.0f} s {one['file']}:{one['line']} {one['by']}",
                 flush=True,
@@ -155,18 +167,20 @@ def main() -> int:
     parser.add_argument("what", choices=("record", "draw", "judge", "show"))
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=KEPT, metavar="FILE", help="in the place of faults.json")
+    parser.add_argument("--coverage", type=Path, default=FOLDER, metavar="FOLDER", help="where `record` keeps it")
     options, others = parser.parse_known_args()
     if options.what == "record":
-        return record(FOLDER, others)
+        return record(options.coverage.absolute(), others)
     if others:
         parser.error(f"unknown options {' '.join(others)}")
     if options.what == "draw":
-        kept = {(one["file"], one["before"], one["after"]): one for one in read(KEPT)}
-        drawn = draw(options.count, options.seed)
-        write(KEPT, [kept.get((one["file"], one["before"], one["after"]), one) for one in drawn])
+        kept = {(one["file"], one["before"], one["after"]): one for one in read(options.out)}
+        drawn = draw(Covering(options.coverage), options.count, options.seed)
+        write(options.out, [kept.get((one["file"], one["before"], one["after"]), one) for one in drawn])
     elif options.what == "judge":
-        judge(read(KEPT))
-    show(read(KEPT))
+        judge(Covering(options.coverage), options.out)
+    show(read(options.out))
     return 0
 
 

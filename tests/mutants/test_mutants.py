@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import json
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("coverage")
 
+from mutants.covering import Covering
 from mutants.faults import faults_of, with_fault
-from mutants.run import run_tests
+from mutants.run import main, run_tests
 
 SOURCE = '''
 def share(total: int = 3, *, parts: list[int | None]) -> int:
@@ -62,3 +64,26 @@ def test_tests_that_hang_catch_a_fault(tmp_path: Path) -> None:
     test = tmp_path / "test_planted_hang.py"
     test.write_text("def test_hang():\n    while True:\n        pass\n", encoding="utf-8")
     assert run_tests(tmp_path, [test.name], 3) == ("caught", "tests hang")
+
+
+@pytest.mark.slow
+def test_faults_of_covered_lines_are_drawn_and_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two faults of what two small files of tests run; kernels, which no tracer sees, are among what they cover."""
+    coverage, out = str(tmp_path / "coverage"), tmp_path / "faults.json"
+
+    def call(*arguments: str) -> int:
+        monkeypatch.setattr("sys.argv", ["run.py", *arguments, "--coverage", coverage, "--out", str(out)])
+        return main()
+
+    test = "tests/kernels/test_permutation.py"
+    assert call("record", test, "tests/plan/test_sharding.py", "-n", "0", "-p", "no:cacheprovider") == 0
+    covering = Covering(Path(coverage))
+    kernel = Path("any2vec", "kernels", "common", "permutation.py")
+    assert any(test in name for line in range(1, 200) for name in covering.tests(kernel, line))
+    assert call("draw", "--count", "2") == call("judge") == 0
+    faults = json.loads(out.read_text(encoding="utf-8"))
+    assert len(faults) == 2 and all(one["verdict"] in ("caught", "survived") for one in faults)
+    shown = capsys.readouterr().out
+    assert f"{sum(one['verdict'] == 'caught' for one in faults)} of 2 caught, 0 not judged" in shown
