@@ -29,8 +29,8 @@ CHOICE = {
     },
     "clicks": {
         "embedding-part": (0, 1), "whole-step": (0,), "torchrec": (0, 1, 2, 3), "isolation": (2,),
-        "shadow-quality": (0, 1, 2), "het-bytes": (0, 1, 2), "bagpipe-exact": (0,),
-        "bagpipe-speed": (0,), "m-of-n": (0,), "scale": (0, 2),
+        "shadow-quality": (0, 1, 2), "het-bytes": (0, 1, 2, 3), "bagpipe-exact": (0,),
+        "bagpipe-speed": (0,), "m-of-n": (0,), "scale": (0, 1),
     },
     "larger-than-memory": {
         "fb15k-237": (0, 1), "wn18rr": (0, 1), "speed-in-memory": (0, 1), "memory": (0, 1),
