@@ -34,8 +34,8 @@ CHOICE = {
     },
     "larger-than-memory": {
         "fb15k-237": (0, 1), "wn18rr": (0, 1), "speed-in-memory": (0, 1), "memory": (0, 1),
-        "speed-out-of-core": (0, 1), "speed-out-of-core-graph": (0, 1),
-        "speed-out-of-core-words": (0, 1), "quality": (0, 1), "skip-gram": (0,), "two-hosts": (0,), "kill": (1, 2),
+        "speed-out-of-core": (0, 1), "speed-out-of-core-graph": (0, 1), "speed-out-of-core-words": (0, 1),
+        "quality": (0, 1), "quality-small": (0,), "skip-gram": (0,), "two-hosts": (0,), "kill": (1, 2),
         "swaps": (0,), "bytes": (0,),
     },
     "admm": {
