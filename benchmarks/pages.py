@@ -29,12 +29,13 @@ CHOICE = {
     },
     "clicks": {
         "embedding-part": (0, 1), "whole-step": (0,), "torchrec": (0, 1, 2, 3), "isolation": (2,),
-        "shadow-quality": (0, 1, 2), "het-bytes": (0, 1, 2), "bagpipe-exact": (0,),
-        "bagpipe-speed": (0,), "m-of-n": (0,), "scale": (0, 2),
+        "shadow-quality": (0, 1, 2), "het-bytes": (0, 1, 2, 3), "bagpipe-exact": (0,),
+        "bagpipe-speed": (0,), "m-of-n": (0,), "scale": (0, 1),
     },
     "larger-than-memory": {
         "fb15k-237": (0, 1), "wn18rr": (0, 1), "speed-in-memory": (0, 1), "memory": (0, 1),
-        "speed-out-of-core": (0, 1, 2), "quality": (0, 1), "skip-gram": (0,), "two-hosts": (0,), "kill": (1, 2),
+        "speed-out-of-core": (0, 1), "speed-out-of-core-graph": (0, 1), "speed-out-of-core-words": (0, 1),
+        "quality": (0, 1), "quality-small": (0,), "skip-gram": (0,), "two-hosts": (0,), "kill": (1, 2),
         "swaps": (0,), "bytes": (0,),
     },
     "admm": {

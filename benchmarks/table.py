@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 PASS, SHORT, QUICK, REPORTED = "pass", "short", "quick", "reported"
@@ -105,6 +105,15 @@ class Reading:
             text=f"{text} (± {error:.2g}, {len(differences)} seeds)",
             interval=(mean - 2 * error, mean + 2 * error),
         )
+
+    @classmethod
+    def within(cls, differences: Sequence[float], text: str) -> Reading:
+        """As `of_seeds`, of how far their mean is from 0, to either side."""
+        found = cls.of_seeds(differences, text)
+        if found.interval is None:
+            return replace(found, value=abs(found.value))
+        half = found.interval[1] - found.value
+        return replace(found, value=abs(found.value), interval=(abs(found.value) - half, abs(found.value) + half))
 
 
 @dataclass(frozen=True, kw_only=True)

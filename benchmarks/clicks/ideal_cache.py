@@ -15,7 +15,6 @@ import numpy as np
 
 from any2vec.checks import check_whole
 from any2vec.kernels.common.varint import varint_size
-from any2vec.plan.lookahead.window import allowed_updates
 
 _UNKNOWN = -1
 _MOST = 1 << 40
@@ -60,7 +59,6 @@ def ideal_traffic(
     pull_bound: int,
     push_bound: int,
     makes_fresh: bool = False,
-    is_even: bool = False,
 ) -> Traffic:
     """What `VersionedRows` would send if the rows is_kept_V, bool (V,), and no others, stayed in every trainer's cache.
 
@@ -70,7 +68,6 @@ def ideal_traffic(
         num_columns: float32 numbers of a row that travels, state of the optimizer included.
         pull_bound, push_bound: as `VersionedCache` has them.
         makes_fresh: rows that nobody has changed are not sent, as with its fresh_rows.
-        is_even: the bounds hold for young rows as they are (`allowed_updates`): fewer bytes than a cache sends.
     """
     version_V = np.full(len(is_kept_V), 0 if makes_fresh else 1, np.int64)
     caches: list[_Cache] = []
@@ -78,12 +75,11 @@ def ideal_traffic(
     for batches in trace:
         caches += [_Cache(is_kept_V) for _ in range(len(batches) - len(caches))]
         for cache, row_U in zip(caches, batches, strict=True):
-            push, updates = cache.take_due(push_bound, is_even)
+            push, updates = cache.take_due(push_bound)
             version_V[push] += updates
             known_U = cache.known_V[row_U]
             is_unknown_U = known_U == _UNKNOWN
-            most_U = allowed_updates(version_V[row_U], pull_bound, is_even)
-            is_sent_U = np.where(is_unknown_U, version_V[row_U] > 0, version_V[row_U] - known_U > most_U)
+            is_sent_U = np.where(is_unknown_U, version_V[row_U] > 0, version_V[row_U] - known_U > pull_bound)
             sent = row_U[is_sent_U]
             cache.read(row_U, row_U[is_unknown_U | is_sent_U], version_V)
             reads, pulled, pushed = reads + len(row_U), pulled + len(sent), pushed + len(push)
@@ -105,10 +101,9 @@ class _Cache:
         self._is_kept_V = is_kept_V
         self._last = np.empty(0, np.int64)
 
-    def take_due(self, push_bound: int, is_even: bool) -> tuple[np.ndarray, np.ndarray]:
+    def take_due(self, push_bound: int) -> tuple[np.ndarray, np.ndarray]:
         """What the last batch has left to push: nothing older is due, for it was pushed before that batch."""
-        most = allowed_updates(self.known_V[self._last], push_bound, is_even)
-        is_due = (self.updates_V[self._last] > most) | ~self._is_kept_V[self._last]
+        is_due = (self.updates_V[self._last] > push_bound) | ~self._is_kept_V[self._last]
         return self.take(self._last[is_due])
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.bench import Bench, Done
-from benchmarks.table import Measure, NotMeasuredError, Reading, Row, number, ratio_reading, standard_error
+from benchmarks.table import Measure, NotMeasuredError, Reading, Row, number, ratio_reading
+from benchmarks.tuning import best_inside
 
 COLUMNS, DIM = 26, 16
 STREAM = {"columns": COLUMNS, "zipf": 1.1, "dense": 13}
@@ -29,25 +31,39 @@ class Sizes:
 
 
 FULL, QUICK = Sizes(100_000, 2048, 240, 50, 30), Sizes(1000, 128, 20, 10, 10)
-RATES = {"any2vec": 0.014, "PyTorch": 0.014, "TorchRec": 0.01, "fbgemm": 0.01}
-"""learning rate of the rows, each side's best of 0.01, 0.014, 0.02 and 0.028 on one thread with seed 1 (docs/log.md)"""
+GRID = (0.005, 0.01, 0.02, 0.04)
+"""learning rates of the rows, of all sides; each side's best on a stream of another seed is taken"""
 DENSE_SHARE = 0.25
 """learning rate of the dense layers over that"""
 PAIRS, SEEDS = 5, 3
 """pairs of runs; how many of them, a seed each, learn beside being timed"""
 THREADS = (1, 2)
+TUNING_SEED = 2
+"""of the stream on which rates are chosen; all others read seed 1"""
 EQUAL = 0.001
-"""nats that mean log-losses may be apart, or else two standard errors of their difference"""
+"""nats that mean log-losses may be apart"""
+OURS, HOGWILD = "any2vec", "any2vec, 2 workers of 512"
+SMALL_BATCH = 512
+"""of each of two workers that together learn in a step what one does with 2048 (docs/log.md)"""
 TORCH = {"PyTorch": ("torch_rows.py", "")}
 TORCHREC = {"TorchRec": ("torchrec_rows.py", "torchrec"), "fbgemm": ("torchrec_rows.py", "fbgemm")}
 """name -> script of the peer, and its engine where it has several"""
+Side = Callable[..., Done]
+Runs = dict[int, list[dict[str, Any]]]
+"""by threads: what each side of each pair has measured"""
 
 
 def embedding_part(bench: Bench) -> list[Reading]:
     """Look-up, pooling and row update over PyTorch's; and what both learn from the same stream."""
     runs = _runs(bench, TORCH)
     readings = [_speed(runs, threads, "PyTorch", "rows") for threads in THREADS]
-    return [*readings, _losses(runs, ("PyTorch",))]
+    return readings + [_losses(runs, threads, TORCH) for threads in THREADS]
+
+
+def small_batches(bench: Bench, peers: dict[str, tuple[str, str]]) -> list[Reading]:
+    """The same runs, any2vec's by two workers with a quarter of the batch each: speed over each peer, and log-loss."""
+    runs, (_, two) = _runs(bench, peers), THREADS
+    return [*(_speed(runs, two, peer, "rows", HOGWILD) for peer in peers), _losses(runs, two, peers, HOGWILD)]
 
 
 def whole_step(bench: Bench) -> list[Reading]:
@@ -55,7 +71,7 @@ def whole_step(bench: Bench) -> list[Reading]:
     runs = _runs(bench, TORCH)
     readings = []
     for threads in THREADS:
-        ours = [run["any2vec"] for run in runs[threads]]
+        ours = [run[OURS] for run in runs[threads]]
         ratios = [run["free_over_whole"] for run in ours]
         free, whole = (
             1e3 * statistics.median(run[f"{name}_seconds"] for run in ours) for name in ("free_step", "step")
@@ -76,87 +92,119 @@ def torchrec(bench: Bench) -> list[Reading]:
     runs = _runs(bench, TORCHREC)
     readings = [_speed(runs, threads, name, "rows") for name in TORCHREC for threads in THREADS]
     readings += [_speed(runs, threads, "TorchRec", "step") for threads in THREADS]
-    return [*readings, _losses(runs, tuple(TORCHREC))]
+    return readings + [_losses(runs, threads, TORCHREC) for threads in THREADS]
 
 
-def _speed(runs: dict[int, Any], threads: int, peer: str, part: str) -> Reading:
+def _speed(runs: Runs, threads: int, peer: str, part: str, ours: str = OURS) -> Reading:
     """Ratio of batches/s of a part, over pairs of runs."""
-    sides = [[1 / run[name][f"{part}_seconds"] for run in runs[threads]] for name in ("any2vec", peer)]
+    sides = [[1 / run[name][f"{part}_seconds"] for run in runs[threads]] for name in (ours, peer)]
     return ratio_reading(*sides, "batches/s", peer=peer)
 
 
-def _losses(runs: dict[int, Any], peers: Sequence[str]) -> Reading:
-    """How far any2vec's mean log-loss is above a peer's, less what is allowed; the worst of all peers and threads.
+def _losses(runs: Runs, threads: int, peers: Iterable[str], ours: str = OURS) -> Reading:
+    """How far any2vec's log-loss is above a peer's, by seed; of several peers the one that learns most.
 
     Both sides start their dense layers alike, and read the same batches in the same order.
     """
-    reported, worst = [], []
-    for threads in THREADS:
-        learnt = [run for run in runs[threads] if "test_log_loss" in run["any2vec"]]
-        losses = {name: [run[name]["test_log_loss"] for run in learnt] for name in ("any2vec", *peers)}
-        means = {name: statistics.fmean(found) for name, found in losses.items()}
-        for peer in peers:
-            error = standard_error(losses["any2vec"], losses[peer])
-            worst.append(means["any2vec"] - means[peer] - max(EQUAL, 2 * error))
-        seeds = f"{len(learnt)} seed{'s' * (len(learnt) > 1)}"
-        reported.append(
-            f"{threads} thread{'s' * (threads > 1)} ({seeds}): "
-            + ", ".join(f"{name} {mean:.4f}" for name, mean in means.items())
-        )
-    return Reading(value=max(worst), text=f"{'; '.join(reported)}; Bayes {runs[0]:.4f}")
+    learnt = [run for run in runs[threads] if "test_log_loss" in run[ours]]
+    losses = {name: [run[name]["test_log_loss"] for run in learnt] for name in (ours, *peers)}
+    means = {name: statistics.fmean(found) for name, found in losses.items()}
+    best = min(peers, key=lambda name: means[name])
+    differences = [mine - other for mine, other in zip(losses[ours], losses[best], strict=True)]
+    shown = ", ".join(f"{name} {mean:.4f}" for name, mean in means.items()) + f"; Bayes {runs[0][0]['bayes']:.4f}"
+    return Reading.of_seeds(differences, f"{statistics.fmean(differences):+.4f}: {shown}")
 
 
-def _runs(bench: Bench, peers: dict[str, tuple[str, str]]) -> dict[int, Any]:
-    """{threads: [{"any2vec": ..., peer: ...} of each pair]}, and the Bayes log-loss as the runs of 0 threads."""
+def _runs(bench: Bench, peers: dict[str, tuple[str, str]]) -> Runs:
+    """Of all sides, in turn; any2vec with one worker a thread, and with two that have small batches. Under 0 threads
+    stands the Bayes log-loss."""
 
-    def make() -> dict[int, Any]:
-        folder, bayes = _examples(bench)
-        found: dict[int, Any] = {0: bayes}
-        sides: dict[str, Callable[..., Done]] = {"any2vec": lambda *given: bench.ours("any2vec_rows.py", *given)}
-        for name, (script, engine) in peers.items():
-            sides[name] = _peer(bench, script, engine)
+    def make() -> Runs:
+        folder, bayes = _examples(bench, 1)
+        found: Runs = {0: [{"bayes": bayes}]}
+        sides = {OURS: _ours(bench, 0), HOGWILD: _ours(bench, SMALL_BATCH)}
+        sides |= {name: _peer(bench, *peer) for name, peer in peers.items()}
+        rates = {
+            (name, threads): _rate(bench, name, side, threads)
+            for threads in THREADS for name, side in sides.items() if _takes_part(name, threads)
+        }  # fmt: skip
         for pair in range(1 if bench.quick else PAIRS):
             for threads in THREADS:
-                # A smoke run may meet a busy machine, on which OpenMP's threads wait for each other for minutes.
-                theirs = 1 if bench.quick else threads
-                # Several workers have smaller batches, and lower rates, so that they learn what one does (docs/log.md).
-                ours = _arguments(bench, folder, threads, pair, RATES["any2vec"] * threads**-0.5)
-                given = {name: _arguments(bench, folder, theirs, pair, RATES[name]) for name in peers}
-                given["any2vec"] = ours
-                run = {name: side(*given[name]).result for name, side in sides.items()}
+                run = {}
+                for name, side in sides.items():
+                    if _takes_part(name, threads):
+                        # In a smoke run OpenMP's threads may wait for each other for minutes, on a busy machine.
+                        used = 1 if bench.quick and name in peers else threads
+                        given = _arguments(bench, folder, used, pair + 1, rates[name, threads], pair < SEEDS)
+                        run[name] = side(*given).result
                 found.setdefault(threads, []).append(run)
         return found
 
-    runs: dict[int, Any] = bench.once(("clicks rows", *peers), make)
+    runs: Runs = bench.once(("clicks rows", *peers), make)
     bench.runs["runs"] = {str(threads): found for threads, found in runs.items()}
     return runs
 
 
-def _peer(bench: Bench, script: str, engine: str) -> Callable[..., Done]:
+def _takes_part(name: str, threads: int) -> bool:
+    return name != HOGWILD or threads == 2
+
+
+def _rate(bench: Bench, name: str, side: Side, threads: int) -> float:
+    """The rate with which a side learns most from a stream that nobody is judged by; the threads of a peer share its
+    batch, so they learn what one does."""
+    if bench.quick:
+        return GRID[1]
+    is_peer = name not in (OURS, HOGWILD)
+
+    def make() -> tuple[float, dict[float, float]]:
+        folder, _ = _examples(bench, TUNING_SEED)
+
+        def score(rate: float) -> float:
+            given = _arguments(bench, folder, max(THREADS) if is_peer else threads, 1, rate, True, ("--steps", 1))
+            return -float(side(*given).result["test_log_loss"])
+
+        return best_inside(GRID, score)
+
+    best, scores = bench.once(("clicks rates", name, 0 if is_peer else threads), make)
+    bench.runs.setdefault("log-loss by rate", {})[f"{name}, {threads} threads"] = {
+        str(rate): -scores[rate] for rate in sorted(scores)
+    }
+    return float(best)
+
+
+def _ours(bench: Bench, worker_batch: int) -> Side:
+    """worker_batch: 0: that of the peers."""
+    more = ("--worker-batch", worker_batch // (FULL.batch // _sizes(bench).batch)) if worker_batch else ()
+    return lambda *given: bench.ours("any2vec_rows.py", *given, *more)
+
+
+def _peer(bench: Bench, script: str, engine: str) -> Side:
     """PyTorch in any2vec's own environment, which has it; TorchRec in one of its own."""
     if engine:
         return lambda *given: bench.peer("torchrec", script, "--engine", engine, *given)
     return lambda *given: bench.ours(script, *given)
 
 
-def _arguments(bench: Bench, folder: Path, threads: int, pair: int, rate: float) -> tuple[object, ...]:
+def _arguments(
+    bench: Bench, folder: Path, threads: int, seed: int, rate: float, learns: bool, more: tuple[object, ...] = ()
+) -> tuple[object, ...]:
     files = [("--" + name, folder / f"{name}.npy") for name in ("ids", "dense", "labels")]
     size = _sizes(bench)
-    learning = ("--train-steps", size.train) if pair < SEEDS else ()
+    learning = ("--train-steps", size.train) if learns else ()
     rates = ("--learning-rate", rate, "--dense-learning-rate", DENSE_SHARE * rate)
     options = (
         "--rows", size.rows + 2, "--dim", DIM, "--batch", size.batch, "--steps", size.steps,
-        "--test", size.test * size.batch, *rates, "--seed", pair + 1,
+        "--test", size.test * size.batch, *rates, "--seed", seed,
     )  # fmt: skip
-    return *(part for file in files for part in file), *options, "--threads", threads, *learning
+    return *(part for file in files for part in file), *options, "--threads", threads, *learning, *more
 
 
 def _sizes(bench: Bench) -> Sizes:
     return QUICK if bench.quick else FULL
 
 
-def _examples(bench: Bench) -> tuple[Path, float]:
-    """A folder of ids.npy, dense.npy and labels.npy, and the Bayes log-loss of those that are not trained on."""
+def _examples(bench: Bench, seed: int) -> tuple[Path, float]:
+    """A folder of ids.npy, dense.npy and labels.npy of a stream, and the Bayes log-loss of those that judge."""
     try:
         import numpy as np
         import torch  # noqa: F401
@@ -166,7 +214,7 @@ def _examples(bench: Bench) -> tuple[Path, float]:
 
     sizes = _sizes(bench)
     known, size = sizes.train * sizes.batch, (sizes.train + sizes.test) * sizes.batch
-    clicks = PlantedClicks(size, **STREAM, rows=sizes.rows)
+    clicks = PlantedClicks(size, **STREAM, rows=sizes.rows, seed=seed)
 
     def write(folder: Path) -> None:
         folder.mkdir(exist_ok=True)
@@ -189,12 +237,19 @@ def _each(name: str, relation: str = "", target: float = 0.0, unit: str = "") ->
     )  # fmt: skip
 
 
-_WHAT = f"DLRM, {COLUMNS} tables of {FULL.rows // 1000} k rows, dim {DIM}, batch {FULL.batch}, Adagrad"
-_SAME = Measure(
-    name=f"held-out log-loss after the same {FULL.train} batches: any2vec's less a peer's, less what is allowed",
-    relation="<=", target=0, wording=f"≤ a peer's + max({EQUAL}, 2 standard errors)",
-)  # fmt: skip
+_WHAT = f"DLRM, {COLUMNS} tables of {FULL.rows // 1000} k rows, dim {DIM}, batch {FULL.batch} on both sides, Adagrad"
+_SMALL = f"2 threads, any2vec's workers with batches of {SMALL_BATCH} each, seconds of {FULL.batch} examples"
+_SETTINGS = "a stream of another seed"
 
+
+def _same(what: str) -> Measure:
+    return Measure(
+        name=f"held-out log-loss after the same {FULL.train} batches, {what}: any2vec's less a peer's, {SEEDS} seeds",
+        relation="<=", target=EQUAL, wording=f"≤ a peer's + {EQUAL}", is_accuracy=True,
+    )  # fmt: skip
+
+
+_EACH_SAME = tuple(_same(f"{threads} thread{'s' * (threads > 1)}") for threads in THREADS)
 ROWS = (
     Row(
         name="embedding-part",
@@ -202,26 +257,49 @@ ROWS = (
             *_each(
                 f"{_WHAT}: look-up, pooling, row update over PyTorch EmbeddingBag + sparse Adagrad", ">=", 5, unit="x"
             ),
-            _SAME,
+            *_EACH_SAME,
         ),
         run=embedding_part,
-        minutes=8,
+        minutes=22,
+        settings=_SETTINGS,
+    ),
+    Row(
+        name="embedding-part-512",
+        measures=(
+            Measure(name=f"embedding part over PyTorch, {_SMALL}", relation=">=", target=5, unit="x"), _same(_SMALL)
+        ),
+        run=partial(small_batches, peers=TORCH),
+        minutes=1,
+        settings=_SETTINGS,
     ),
     Row(
         name="whole-step",
         measures=_each("speed of the whole step over that with free rows", ">=", 0.85),
         run=whole_step,
         minutes=1,
+        settings=_SETTINGS,
     ),
     Row(
         name="torchrec",
         measures=(
-            *_each("embedding part over TorchRec 1.8 with fbgemm's CPU build", ">=", 1.5, unit="x"),
+            *_each("embedding part over TorchRec 1.8, fbgemm's CPU build, batch 2048 on both sides", ">=", 1.5, "x"),
             *_each("the same over fbgemm's CPU operator alone, without TorchRec around it"),
             *_each("whole step over TorchRec"),
-            _SAME,
+            *_EACH_SAME,
         ),
         run=torchrec,
-        minutes=12,
+        minutes=27,
+        settings=_SETTINGS,
     ),
-)
+    Row(
+        name="torchrec-512",
+        measures=(
+            Measure(name=f"embedding part over TorchRec, {_SMALL}", relation=">=", target=1.5, unit="x"),
+            Measure(name="the same over fbgemm's CPU operator alone", relation="", wording="reported"),
+            _same(_SMALL),
+        ),
+        run=partial(small_batches, peers=TORCHREC),
+        minutes=1,
+        settings=_SETTINGS,
+    ),
+)  # fmt: skip

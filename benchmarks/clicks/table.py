@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.clicks import cache as clicks_cache
+from benchmarks.clicks import bagpipe as clicks_bagpipe
+from benchmarks.clicks import het as clicks_het
 from benchmarks.clicks import links as clicks_links
 from benchmarks.clicks import paper as clicks_paper
 from benchmarks.clicks import quality as clicks_quality
@@ -16,7 +17,8 @@ TABLE = Table(
     rows=(
         *clicks_rows.ROWS,
         *clicks_quality.ROWS,
-        *clicks_cache.ROWS,
+        *clicks_het.ROWS,
+        *clicks_bagpipe.ROWS,
         *clicks_links.ROWS,
         *clicks_real.ROWS,
         *clicks_paper.ROWS,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bench import Bench
+from benchmarks.bench import Bench, Done, Wrap
 from benchmarks.machine.cages import cage
 from benchmarks.table import Measure, Reading, Row, ratio_reading
+from benchmarks.words import text as words
 
 COLUMNS = 129
 """of a row: dim 128, and Adagrad's state"""
@@ -17,8 +19,10 @@ ROOM = 400_000_000
 """bytes besides a quarter of the table"""
 PAIRS, THREADS, NEGATIVES = 3, 2, 100
 PARTITIONS, CAPACITY = 16, 4
-THROTTLE = 500_000_000
+DISKS = {"throttled": 500_000_000, "unthrottled": None}
 """bytes/s from the disk, and as many to it"""
+QUARTER = 0.25
+"""of the table of words: the partitions that are trained, and those that come and go"""
 
 
 def memory(bench: Bench) -> list[Reading]:
@@ -73,15 +77,35 @@ def write_sparse(path: Path, entities: int, edges: int) -> None:
             csv.write_csv(pa.table({"src": triple_M3[:, 0], "dst": triple_M3[:, 2]}), file, form)
 
 
-def speed(bench: Bench) -> list[Reading]:
-    """Alternating runs, in memory and with c = p / 4 of the partitions there; throttled, as it comes, and a graph."""
-    knowledge = ("--model", "complex", "--relations", 100)
-    graph = ("--model", "dot", "--relations", 1)
-    return [
-        _beside(bench, "throttled", knowledge, THROTTLE),
-        _beside(bench, "unthrottled", knowledge, None),
-        _beside(bench, "graph", graph, None),
-    ]
+def speed(bench: Bench, model: tuple[object, ...]) -> list[Reading]:
+    """Alternating runs, in memory and with c = p / 4 of the partitions there; throttled, and as the disk is."""
+    return [_beside(bench, name, model, disk_bps) for name, disk_bps in DISKS.items()]
+
+
+def words_speed(bench: Bench) -> list[Reading]:
+    """Likewise skip-gram over a text, one epoch a run."""
+    words.warm_up(bench, "skipgram")
+    return [_words_beside(bench, name, disk_bps) for name, disk_bps in DISKS.items()]
+
+
+def _words_beside(bench: Bench, name: str, disk_bps: int | None) -> Reading:
+    out = bench.scratch("words-out-of-core")
+    rates: dict[str, list[float]] = {"memory": [], "disk": []}
+    for seed in range(1, 2 if bench.quick else 1 + PAIRS):
+        rates["memory"].append(words.train_ours(bench, "skipgram", seed, epochs=1, threads=THREADS).items_per_s)
+        with cage(out.parent, disk_bps=disk_bps) as held:
+            done = words_in_parts(bench, out, seed, epochs=1, wrap=held.wrap).result
+            moved = held.disk_bytes
+        rates["disk"].append(done["items_per_s"])
+    return _ratio(bench, name, rates, done, moved, "words/s")
+
+
+def words_in_parts(bench: Bench, out: Path, seed: int, epochs: int, wrap: Wrap | None = None) -> Done:
+    """Skip-gram with a quarter of its table in memory."""
+    return bench.ours(
+        "any2vec_words_table.py", "--text", bench.words(), "--out", out, "--share", QUARTER, *words.MODEL, *words.RATE,
+        "--epochs", epochs, "--threads", THREADS, "--seed", seed, wrap=wrap,
+    )  # fmt: skip
 
 
 def _beside(bench: Bench, name: str, model: tuple[object, ...], disk_bps: int | None) -> Reading:
@@ -99,16 +123,33 @@ def _beside(bench: Bench, name: str, model: tuple[object, ...], disk_bps: int | 
             done = bench.ours(*run, "--partitions", PARTITIONS, "--capacity", CAPACITY, wrap=held.wrap).result
             moved = held.disk_bytes
         rates["disk"].append(done["items_per_s"])
-    bench.runs[name] = {"triples/s": rates, "last": done, "disk": moved}
-    found = ratio_reading(rates["disk"], rates["memory"], "triples/s", peer="in memory")
+    return _ratio(bench, name, rates, done, moved, "triples/s")
+
+
+def _ratio(
+    bench: Bench, name: str, rates: dict[str, list[float]], done: dict[str, Any], moved: dict[str, int], unit: str
+) -> Reading:
+    """done: the summary of the last run from the disk; moved: bytes that the kernel saw."""
+    bench.runs[name] = {unit: rates, "last": done, "disk": moved}
+    found = ratio_reading(rates["disk"], rates["memory"], unit, peer="in memory")
     waited = done["seconds_waited"] / done["train_seconds"]
-    rest = (
-        f"; {moved['Read'] / 1e9:.2f} GB read, {moved['Write'] / 1e9:.2f} GB written, {waited:.1%} of the time waited"
-    )
-    return Reading(value=found.value, text=found.text + rest)
+    shape = f"p = {done['partitions']}, c = {done['capacity']}, order {done['order']}"
+    rest = f"{moved['Read'] / 1e9:.2f} GB read, {moved['Write'] / 1e9:.2f} GB written, {waited:.1%} of the time waited"
+    return Reading(value=found.value, text=f"{found.text}; {rest}; {shape}")
 
 
 _WHAT = f"20 edges a node, dim {COLUMNS - 1}, {NEGATIVES} negatives, p = {PARTITIONS}, c = {CAPACITY}, O_DIRECT"
+
+
+def _speed_measures(unit: str, what: str) -> tuple[Measure, ...]:
+    return (
+        Measure(
+            name=f"{unit} over the run in memory, disk throttled to 500 MB/s: {what}", relation=">=", target=0.85,
+            unit="x",
+        ),
+        Measure(name="the same, disk as it is", relation=">=", target=0.95, unit="x"),
+    )  # fmt: skip
+
 
 ROWS = (
     Row(
@@ -131,18 +172,24 @@ ROWS = (
     ),
     Row(
         name="speed-out-of-core",
-        measures=(
-            Measure(
-                name=f"triples/s over the run in memory, disk throttled to 500 MB/s: ComplEx, 100 relations, {_WHAT}",
-                relation=">=", target=0.85, unit="x",
-            ),
-            Measure(name="the same, disk as it is", relation=">=", target=0.95, unit="x"),
-            Measure(
-                name="the same for a plain graph, where in memory all edges of a node share a step's scores",
-                relation="", wording="reported",
-            ),
+        measures=_speed_measures("triples/s", f"ComplEx, 100 relations, {_WHAT}"),
+        run=partial(speed, model=("--model", "complex", "--relations", 100)),
+        minutes=3,
+    ),
+    Row(
+        name="speed-out-of-core-graph",
+        measures=_speed_measures(
+            "edges/s", f"a plain graph, where in memory all edges of a node share a step's scores, {_WHAT}"
         ),
-        run=speed,
-        minutes=20,
+        run=partial(speed, model=("--model", "dot", "--relations", 1)),
+        minutes=2,
+    ),
+    Row(
+        name="speed-out-of-core-words",
+        measures=_speed_measures(
+            "words/s", f"skip-gram, text-enwiki2015, dim {words.DIM}, a quarter of the table in memory, O_DIRECT"
+        ),
+        run=words_speed,
+        minutes=5,
     ),
 )  # fmt: skip

@@ -83,7 +83,8 @@ def _triples(bench: Bench, number: int) -> Path:
 
 _WHAT = f"ComplEx, {DIM} floats, Adagrad, {THREADS} threads"
 _MEASURED = (
-    f"triples/s over PyTorch-BigGraph 1.0, {_WHAT}, batches of 1000 triples, 100 shared negatives, softmax",
+    f"triples/s over PyTorch-BigGraph 1.0, {_WHAT}, batches of 1000 triples, softmax, 100 negatives: its own of each "
+    "chunk of 100 triples, any2vec's of a batch of 1000 (as many scores, a tenth of the negatives' rows)",
     f"triples/s over PyKEEN 1.11, {_WHAT}, batches of 1000 questions, all entities (LCWA), softmax",
     f"triples/s over PyKEEN 1.11, {_WHAT}, batches of 4000 questions, 100 negatives that a batch shares; PyKEEN, which "
     "shares none, with one a question (sLCWA), its default",

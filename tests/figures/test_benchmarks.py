@@ -104,6 +104,17 @@ def test_accuracy_is_judged_by_three_seeds_and_two_standard_errors(differences: 
     assert f"{len(differences)} seeds" in line.figure
 
 
+@pytest.mark.parametrize(
+    ("differences", "expected"),
+    [([0.1, -0.1, 0.05], "pass"), ([0.3, 0.5, 0.4], "not resolved"), ([-0.3, -0.5, -0.4], "not resolved"),
+     ([0.8, 0.9, 0.85], "short"), ([-0.8, -0.9, -0.85], "short"), ([0.0, 0.0], "not resolved")],
+)  # fmt: skip
+def test_what_must_be_near_is_judged_to_both_sides(differences: list[float], expected: str) -> None:
+    near = Measure(name="points", relation="<=", target=0.5, is_accuracy=True)
+    (line,) = figures(row_of(near), [Reading.within(differences, "x")])
+    assert line.verdict == expected
+
+
 def test_a_grid_grows_until_its_best_is_inside() -> None:
     asked: list[float] = []
 

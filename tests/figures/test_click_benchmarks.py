@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.bench import script_of
 from benchmarks.clicks import links as clicks_links
 from benchmarks.clicks import slow as clicks_slow
 from benchmarks.clicks.hosts import steps_of
@@ -28,6 +32,23 @@ def test_a_pool_is_the_beginning_of_its_stream(tmp_path: Path) -> None:
     for start, stop in ((0, 7), (16_000, 17_000), (19_999, 20_000), (5, 5)):
         for found, expected in zip(pool.batch(start, stop), clicks.batch(start, stop), strict=True):
             assert found.dtype == expected.dtype and np.array_equal(found, expected)
+
+
+def test_a_push_bound_of_its_own_reaches_the_cache() -> None:
+    """Each update is pushed by itself with bound 0, and few are with bound 50."""
+    pushes = []
+    for bound in (0, 50):
+        options = {"dim": 2, "batch_size": 50, "bottom": "4", "top": "4"}
+        hosts = {"logical_hosts": 2, "servers": 1, "sync": "fr-ma:1", "cache": "het:50", "cache_rows": 1.0}
+        found = subprocess.run(
+            [sys.executable, script_of("any2vec_clicks.py"), "--stream", json.dumps(OPTIONS), "--train", "0", "2000",
+             "--test", "2000", "2100", "--options", json.dumps(options), "--hosts", json.dumps([hosts]),
+             "--push-bound", str(bound)],
+            capture_output=True, text=True, check=True, timeout=120,
+        )  # fmt: skip
+        counts = json.loads(found.stdout)["runs"][0]["rows_of_hosts"]
+        pushes.append(counts["pushes"] / (counts["hits"] + counts["misses"] + counts["refreshes"]))
+    assert pushes[0] == 1 and pushes[1] < 0.5
 
 
 def trainer(**more: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from benchmarks.bench import Bench
 from benchmarks.disk import buffers as memory_rows
+from benchmarks.disk import partitions as partition_rows
 from benchmarks.table import figures, verdict
 
 from any2vec.plan.order import bucket_orders
@@ -44,3 +45,18 @@ def test_swaps_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket_orders, "make_order", wrong)
     readings = memory_rows.swaps(Bench(quick=True))
     assert [reading.value for reading in readings][3] == 1 and readings[0].value + readings[2].value >= 1
+
+
+def test_bounds_that_bind_on_no_batch_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A bound of n binds where a batch is stale by n - 1; one that is stale by n is above it. All seeds count."""
+    stalest = {(1, 1): 0, (4, 2): 3, (16, 1): 8, (64, 3): 64}
+
+    def run(bench: Any, given: Any, seed: int, *more: Any, threads: int) -> dict[str, Any]:
+        bound = more[1]
+        return {"mrr": 0.3 - bound / 1000 + seed / 1e5, "staleness": {"0": 5, str(stalest.get((bound, seed), 0)): 2}}
+
+    monkeypatch.setattr(partition_rows, "_run", run)
+    monkeypatch.setattr(partition_rows, "triples_of", lambda bench, archive, side: side)
+    above, loose, lost = partition_rows.staleness(Bench(folder=tmp_path))
+    assert (above.value, loose.value) == (2, 1) and "16 of 4" in loose.text
+    assert lost.value == pytest.approx(0.063)

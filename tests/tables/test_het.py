@@ -141,9 +141,10 @@ def query_of(**changes: Any) -> RowQuery:
 
 
 def test_queries_and_answers_come_out_as_they_went_in() -> None:
-    query = query_of()
-    for old, new in zip(query, unpack_query(pack_query(query), 10, 3), strict=True):
-        assert np.array_equal(old, new)
+    for makes_fresh, spares_young in itertools.product((False, True), repeat=2):
+        query = query_of(makes_fresh=makes_fresh, spares_young=spares_young)
+        for old, new in zip(query, unpack_query(pack_query(query), 10, 3), strict=True):
+            assert np.array_equal(old, new)
     answer = Answer(np.arange(11) % 3 == 0, ids_of(1, 2, 3, 10**9), np.ones((4, 3), np.float32))
     for old, new in zip(answer, unpack_answer(pack_answer(answer), 11, 3), strict=True):
         assert np.array_equal(old, new)
@@ -218,6 +219,12 @@ def test_the_owner_takes_pushes_first_and_counts_updates_not_occurrences() -> No
     assert answer.version_S.tolist() == [0, 300] and np.array_equal(answer.row_SC, block.table[[0, 5]])
     assert not block.exchange(query_of(pull_bound=180, known_A=ids_of(UNKNOWN, 420, 1000))).is_sent_A[1]
     assert block.metrics() == {"staleness": {"0": 2, "180": 1}}
+    young = VersionedBlock(np.zeros((10, 3), np.float32), SGD, is_fresh=True)
+    young.exchange(query_of(updates_N=ids_of(1, 2, 30)))
+    late = {"pull_bound": 100, "push_N": ids_of(), "updates_N": ids_of(), "change_NC": np.empty((0, 3), np.float32)}
+    for spares_young in (False, True):  # 25 of 30 updates are missing
+        asked = query_of(**late, known_A=ids_of(UNKNOWN, 5, 1000), spares_young=spares_young)
+        assert young.exchange(asked).is_sent_A.tolist() == [True, spares_young, False]
 
 
 @pytest.mark.parametrize(
@@ -235,21 +242,66 @@ def test_the_owner_takes_pushes_first_and_counts_updates_not_occurrences() -> No
 )
 def test_young_rows_may_miss_less_and_none_more_than_the_bound(bound: int, version: int, allowed: int) -> None:
     assert allowed_updates(ids_of(version), bound).tolist() == [allowed]
-    assert allowed_updates(ids_of(version), bound, is_even=True).tolist() == [bound]
 
 
 def test_young_rows_are_pushed_and_fetched_before_the_bound() -> None:
-    """One row, two trainers in turn, bound 100: pushes hold 21 updates while the row is young, 101 when it is old."""
+    """One row, two trainers in turn, bound 100: pushes hold 21 updates while the row is young, 101 when it is old; with
+    HET's bound, which is the same for all rows, 101 from the first on."""
+    for freshness, first in (("het-young", 21), ("het", 101)):
+        sizes = push_sizes(freshness, 100, BatchRows.of(ids_of(3), ids_of(0, 1)), steps=600)
+        assert sizes[0] == sizes[1] == first and sizes[-1] == 101 and sizes == sorted(sizes)
+
+
+def test_updates_are_counted_by_occurrence_where_that_is_asked_for() -> None:
+    """Row 3 stands in each batch four times, in three bags, row 5 once: with bound 10 it is sent after three batches,
+    not after eleven, and the owner's clock goes by occurrences. Rows that pass by count likewise."""
+    rows = BatchRows.of(ids_of(3, 5, 3, 3, 3), ids_of(0, 2, 4, 5))
+    assert push_sizes("het-occurrences", 10, rows, steps=30) == [12] * 18
+    assert push_sizes("het", 10, rows, steps=30) == [11] * 4
     blocks = blocks_of(SGD, is_fresh=True)
-    workers = [worker(blocks, ROWS, 100) for _ in range(2)]
-    rows, sizes, old = BatchRows.of(ids_of(3), ids_of(0, 1)), [], 0
-    for step in range(600):
+    access = worker(blocks, 0, 10, freshness="het-occurrences")
+    for step in range(2):
+        access.pool(rows, step)
+        access.apply_pooled(rows, np.ones((3, WIDTH), np.float32), step)
+    access.close()
+    assert blocks[0].version_B[[3, 5]].tolist() == [8, 2] and access.metrics()["updates"] == 10
+
+
+def test_occurrences_that_a_read_misses_are_within_the_bound() -> None:
+    """Two trainers in turn, bags that hold ids again and again; each id that is trained is counted plainly beside them.
+    Clocks and caches together hold every one, and no read misses more than the bound of what the owner has."""
+    pull, push, rng, blocks = 6, 2, np.random.default_rng(11), blocks_of(SGD, is_fresh=True)
+    workers = [worker(blocks, ROWS, pull, push, freshness="het-occurrences") for _ in range(2)]
+    made, most = np.zeros(ROWS, np.int64), 0
+    for step in range(300):
+        rows, access = batch_of(rng, bags=9), workers[step % 2]
+        access.pool(rows, step)
+        kept = np.zeros(ROWS, np.int64)
+        for cache in (one.cache for one in workers):
+            has_row = cache.residency.owner_K >= 0
+            np.add.at(kept, cache.residency.owner_K[has_row], cache.updates_K[has_row])
+        assert np.array_equal(made, blocks[0].version_B + kept)
+        known_U = access.cache.version_K[access._exchange.slot_U]  # type: ignore[union-attr]
+        behind = int((blocks[0].version_B[rows.row_U] - known_U).max(initial=0))
+        assert behind <= pull
+        most = max(most, behind)
+        access.apply_pooled(rows, np.ones((rows.num_bags, WIDTH), np.float32), step)
+        np.add.at(made, rows.id_M, 1)
+    assert most == pull
+
+
+def push_sizes(freshness: str, bound: int, rows: BatchRows, steps: int) -> list[int]:
+    """By how many updates the first of the rows had grown at its owner, each time that it had: two trainers in turn."""
+    blocks = blocks_of(SGD, is_fresh=True)
+    workers = [worker(blocks, ROWS, bound, freshness=freshness) for _ in range(2)]
+    row, sizes, old = rows.row_U[0], [], 0
+    for step in range(steps):
         for access in workers:
             access.pool(rows, step)
-            access.apply_pooled(rows, np.ones((1, WIDTH), np.float32), step)
-            sizes += [size for size in [blocks[0].version_B[3] - old] if size]
-            old = blocks[0].version_B[3]
-    assert sizes[0] == sizes[1] == 21 and sizes[-1] == 101 and sizes == sorted(sizes)
+            access.apply_pooled(rows, np.ones((rows.num_bags, WIDTH), np.float32), step)
+            sizes += [int(size) for size in [blocks[0].version_B[row] - old] if size]
+            old = blocks[0].version_B[row]
+    return sizes
 
 
 def test_adagrad_reckons_with_squares_of_others_until_they_meet() -> None:

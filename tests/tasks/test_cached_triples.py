@@ -144,6 +144,7 @@ def test_a_run_goes_on_from_its_checkpoint(hosts: int, files: tuple[Path, Path],
         ({"cache": "het:8", "bits": 8}, "bits is for hosts that hold all rows and merge them"),
         ({"cache": "het:8", "memory": "2GB"}, "cache is for hosts that hold all rows: with memory"),
         ({"cache": "het:8:mru"}, "cache must be none, het:BOUND"),
+        ({"cache": "het-occurrences:8"}, "this model reads each row once; take cache het:BOUND"),
         ({"cache": "none", "cache_rows": 0.5}, "cache_rows is for cache het or age"),
     ],
 )

@@ -113,7 +113,7 @@ def test_options_that_are_not_legal(options: dict[str, Any], said: str) -> None:
 
 def test_names_of_caches() -> None:
     assert parse_cache("age:7:lru").freshness == "age" and parse_cache("het:7").freshness == "het"
-    assert parse_cache("het:7").policy == "static" and parse_cache("het:7:lru").policy == "lru"
+    assert parse_cache("het:7").policy == "tinylfu" and parse_cache("het:7:lru").policy == "lru"
     assert (parse_cache("bagpipe:9").kind, parse_cache("bagpipe:9").number) == ("bagpipe", 9)
 
 
@@ -266,6 +266,17 @@ def test_stale_rows_save_bytes(files: PlantedFiles) -> None:
         for cache, more in (("none", {}), ("het:10000", {"cache_rows": 1.0}))
     )
     assert none["bytes_by_kind"]["rows"] > 2 * het["bytes_by_kind"]["rows"] > 0
+
+
+def test_updates_are_counted_by_occurrence_where_that_is_asked_for(files: PlantedFiles) -> None:
+    """Two trainers and a cache of all rows: at one bound more is pushed, for more updates are counted."""
+    pushed = {}
+    for kind in ("het", "het-occurrences"):
+        counts = files.fit(hosts=way("fr-ma:1", f"{kind}:30", cache_rows=1.0)).summary["rows_of_hosts"]
+        pushed[kind] = counts["pushes"]
+        reads = sum(counts[name] for name in ("hits", "refreshes", "misses", "passed"))
+        assert counts["updates"] > reads if kind == "het-occurrences" else counts["updates"] == reads
+    assert pushed["het-occurrences"] > pushed["het"], pushed
 
 
 def test_a_cache_that_looks_ahead_asks_for_the_fewest_rows(files: PlantedFiles) -> None:

@@ -57,10 +57,10 @@ def main() -> None:
     from any2vec.testing.planted_clicks import PlantedClicks
 
     if args.push_bound is not None:
-        from any2vec.tables.cache.versioned_cache import VersionedCache
-        from any2vec.tasks.clicks import row_backends
+        from any2vec.tables.cache import cached_table
 
-        row_backends.VersionedCache = partial(VersionedCache, push_bound=args.push_bound)  # type: ignore[misc,assignment]
+        made = cached_table.VersionedCache
+        cached_table.VersionedCache = partial(made, push_bound=args.push_bound)  # type: ignore[misc,assignment]
     planted = PlantedClicks(max(args.train[1], args.test[1]), **json.loads(args.stream))
     train = Slice(planted, *args.train)
     floor = planted.bayes(*args.test)

@@ -1,8 +1,8 @@
 """Click models in any2vec beside dlrm_peer's: rows alone, whole steps, whole steps with free rows. One JSON line.
 
-Each thread is a Hogwild worker with batches of its own. Two workers take 512 examples each where one takes `--batch`,
-2048: each works on rows and layers that the other changes meanwhile, and with fewer examples under way they learn what
-one worker does. Seconds are those of `--batch` examples.
+Each thread is a Hogwild worker with batches of its own, of `--batch` examples, or of `--worker-batch`: two workers
+change rows and layers under each other's hands, and learn more where fewer examples are under way. Seconds are those of
+`--batch` examples.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Problem:
         from any2vec.models.clicks.config import DLRM
 
         self.args, self.examples = args, Examples(args)
-        self.size = args.batch // args.threads**2
+        self.size = args.worker_batch or args.batch
         """examples of a worker's batch"""
         self.num_columns, self.num_dense = self.examples.ids.shape[1], self.examples.dense.shape[1]
         self.start_P1 = np.arange(self.size * self.num_columns + 1)
@@ -144,6 +144,9 @@ class Team:
 
 def main() -> None:
     args = parse(__doc__)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--worker-batch", type=int, default=0, help="examples of a worker's batch; 0: --batch")
+    parser.parse_known_args(namespace=args)
 
     import torch
 

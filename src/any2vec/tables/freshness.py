@@ -6,6 +6,7 @@ Legend: K slots, N some of them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,10 @@ class Freshness(ABC):
         capacity: K.
     """
 
+    counts_occurrences: ClassVar[bool] = False
+    """whether an update is one occurrence of a row in a batch, not what the batch changes in it"""
+    spares_young: ClassVar[bool] = False
+    """whether owners send a row before the pull bound while it is young (`plan.lookahead.window.allowed_updates`)"""
     pull_bound: int
     """updates that an owner may have had beyond the version that is known, without sending the row"""
 
@@ -38,7 +43,7 @@ class Freshness(ABC):
     def must_push(self, slot_N: np.ndarray, updates_N: np.ndarray, version_N: np.ndarray) -> np.ndarray:
         """bool (N,): whether changes go with the next message.
 
-        updates_N: batches whose changes the owner has not been sent; version_N: the owner's count of updates.
+        updates_N: updates that the owner has not been sent; version_N: the owner's count of updates.
         """
 
 
@@ -50,6 +55,21 @@ class Versions(Freshness):
 
     def stale(self, slot_N: np.ndarray) -> np.ndarray:
         return np.ones(len(slot_N), bool)
+
+    def must_push(self, slot_N: np.ndarray, updates_N: np.ndarray, version_N: np.ndarray) -> np.ndarray:
+        return updates_N > self.push_bound
+
+
+class OccurrenceVersions(Versions):
+    """The same, where a row that stands in a batch n times has had n updates, as HET's released code counts them."""
+
+    counts_occurrences = True
+
+
+class YoungVersions(Versions):
+    """The same with less than the bounds for rows that have had few updates. Ours."""
+
+    spares_young = True
 
     def must_push(self, slot_N: np.ndarray, updates_N: np.ndarray, version_N: np.ndarray) -> np.ndarray:
         return updates_N > allowed_updates(version_N, self.push_bound)

@@ -29,7 +29,12 @@ RESIDENCIES: Registry[ResidencyPolicy] = Registry(
 FRESHNESS: Registry[Freshness] = Registry(
     "freshness",
     "any2vec.freshness",
-    {"het": "any2vec.tables.freshness:Versions", "age": "any2vec.tables.freshness:Age"},
+    {
+        "het": "any2vec.tables.freshness:Versions",
+        "het-occurrences": "any2vec.tables.freshness:OccurrenceVersions",
+        "het-young": "any2vec.tables.freshness:YoungVersions",
+        "age": "any2vec.tables.freshness:Age",
+    },
     base="any2vec.tables.freshness:Freshness",
 )
 """as the first word of `--cache` spells them. A cache whose rows are exact within a window of batches (bagpipe) is no

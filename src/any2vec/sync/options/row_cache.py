@@ -11,6 +11,8 @@ from any2vec.options.sync import SyncOptions
 from any2vec.tables.registry import FRESHNESS, RESIDENCIES
 
 MOST_AHEAD = 100_000
+POLICY = "tinylfu"
+"""which rows stay unless told otherwise: it learns from what is read (docs/log.md)"""
 CACHES = f"{'|'.join(FRESHNESS.names())}:BOUND[:POLICY], POLICY one of {' '.join(RESIDENCIES.names())}"
 """caches of models that step their rows themselves, for help"""
 
@@ -24,7 +26,7 @@ class Cache:
     """het: the bound, in updates or in batches; bagpipe: batches that the oracle looks ahead"""
     freshness: str = "het"
     """het: of a registered kind, when a cached row is too old"""
-    policy: str = "static"
+    policy: str = POLICY
     """het: which rows stay"""
 
 
@@ -42,12 +44,13 @@ def parse_cache(text: str) -> Cache:
     is_known = name in FRESHNESS.names() and len(values) <= 2 and set(values[1:]) <= set(policies)
     if is_known and has_number:
         check_whole(f"bound of {name}", int(values[0]), 0, 2**31)
-        return Cache("het", int(values[0]), name, values[1] if values[1:] else "static")
+        return Cache("het", int(values[0]), name, values[1] if values[1:] else POLICY)
     if name == "bagpipe" and has_number and len(values) == 1:
         check_whole("look-ahead of bagpipe", int(values[0]), 1, MOST_AHEAD)
         return Cache("bagpipe", int(values[0]))
+    others = ", ".join(f"{freshness}:BOUND" for freshness in FRESHNESS.names() if freshness != "het")
     raise InputError(
-        f"cache must be none, het:BOUND[:{'|'.join(policies)}], age:BATCHES, with the same policies behind it, or "
+        f"cache must be none, het:BOUND[:{'|'.join(policies)}], {others}, with the same policies behind it, or "
         f"bagpipe:BATCHES, like het:100 or bagpipe:200, got {text!r}."
     )
 
@@ -82,7 +85,13 @@ class CachedRows:
                     f"{option} is for hosts that hold all rows and merge them; with cache {sync.cache} the owners of "
                     "rows add up their changes, so leave one of the two out."
                 )
-        if parse_cache(sync.cache).kind != "het":
+        cache = parse_cache(sync.cache)
+        if cache.kind == "het" and FRESHNESS.named(cache.freshness).counts_occurrences:
+            raise InputError(
+                f"cache {sync.cache} counts how often a row stands in a batch, and this model reads each row "
+                "once; take cache het:BOUND."
+            )
+        if cache.kind != "het":
             raise InputError(
                 f"cache {sync.cache} needs the gradients of each step, and this model steps its rows itself; take "
                 "cache het:BOUND."

@@ -58,6 +58,8 @@ class BatchExchange:
     awaited: set[int]
     """messages of other workers that fetch rows of this batch"""
     id_U: np.ndarray
+    made_U: np.ndarray
+    """int64: updates that the batch makes in each row"""
 
 
 class VersionedCache:
@@ -67,8 +69,8 @@ class VersionedCache:
     workers n (push_bound + n) that the owner did not have: push_bound + 1 with one worker, the bound and the batch at
     hand. Of its own trainer's updates nothing with one worker; with more, those of rows that are not cached (any more)
     while another worker's message carries them, and until the next refresh. An update is what one batch changes in one
-    row, however often the row stands in it. While a row is young both bounds are less
-    (`plan.lookahead.window.allowed_updates`).
+    row, however often the row stands in it, or each time that it stands there: that and smaller bounds for young rows
+    are the freshness's to say.
 
     Args:
         capacity: rows kept, 0 or more; with 0 all rows pass by, which is no cache.
@@ -200,11 +202,11 @@ class VersionedCache:
             is_cached_U = exchange.slot_U >= 0
             slots = exchange.slot_U[is_cached_U]
             add_changes(self.pending_KC, slots, change_UC[is_cached_U], 0)
-            self.updates_K[slots] += 1
+            self.updates_K[slots] += exchange.made_U[is_cached_U]
             self._due.append(slots[self._is_due(slots)])
             if not is_cached_U.all():
                 loose = change_UC[~is_cached_U]
-                self._loose.append((exchange.id_U[~is_cached_U], np.ones(len(loose), np.int64), loose))
+                self._loose.append((exchange.id_U[~is_cached_U], exchange.made_U[~is_cached_U], loose))
             self.residency.release(slots)
 
     def unheard(self, exchange: BatchExchange) -> np.ndarray:
@@ -265,8 +267,9 @@ class VersionedCache:
         self.counts["passed"] += int((~is_cached_A).sum())
         self.counts["misses"] += int((known_A[is_cached_A] == UNKNOWN).sum())
         return BatchExchange(
-            number, slot_U, is_asked_U, push_N, updates_N, change_NC, id_U[is_asked_U], known_A, due, set(), id_U
-        )
+            number, slot_U, is_asked_U, push_N, updates_N, change_NC, id_U[is_asked_U], known_A, due, set(), id_U,
+            np.ones(len(id_U), np.int64),
+        )  # fmt: skip
 
     def _evict(self, slots: np.ndarray, ids: np.ndarray) -> None:
         """Rows gave way: changes that nobody has been sent are pushed with the next message."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.errors import InputError
+from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache.versioned_cache import BatchExchange, VersionedCache
 from any2vec.tables.row_table import NOT_READ, ChangedTable, Lease
 from any2vec.tables.server.blocks.versioned_block import EXCHANGE
@@ -64,6 +65,12 @@ class VersionedRows(ChangedTable):
         if self.cache.optimizer.kind == "adagrad" and self.cache.others:
             row_UC[:, self.width] += self.cache.unheard(self._exchange)
         return Lease(id_U, row_UC)
+
+    def pool(self, bags: BatchRows, step: int) -> np.ndarray:
+        sum_PW = super().pool(bags, step)
+        if self._exchange is not None and self.cache.freshness.counts_occurrences:
+            self._exchange.made_U = np.bincount(bags.place_M, minlength=len(bags.row_U))
+        return sum_PW
 
     def apply(self, lease: Lease, gradient_UW: np.ndarray, step: int) -> None:
         if len(gradient_UW) != len(lease.row_UC):
@@ -145,7 +152,7 @@ class VersionedRows(ChangedTable):
                 query = RowQuery(
                     self.cache.freshness.pull_bound, exchange.push_N[push] - bounds[host], exchange.updates_N[push],
                     exchange.change_NC[push], exchange.ask_A[ask] - bounds[host], exchange.known_A[ask],
-                    self.cache.fresh_rows is not None,
+                    self.cache.fresh_rows is not None, self.cache.freshness.spares_young,
                 )  # fmt: skip
                 outgoing[host] = pack_query(query)
                 asked[host] = int(ask.stop - ask.start)

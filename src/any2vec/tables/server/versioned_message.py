@@ -1,6 +1,7 @@
 """Messages between a cache of trained rows and the owner of rows: one request a step, one reply.
 
-Request: control int64 [pull bound, pushes N, requests A, 1 where fresh rows are not wanted],
+Request: control int64 [pull bound, pushes N, requests A, flags: 1 where fresh rows are not wanted, 2 where the bound is
+          less for young rows],
           ids: slots of the pushes, as differences, how many updates each push holds, slots of the requests, versions
           known + 1, 0 for none; all as varints, rows (N, C): changes
 Answer: ids (a bit for each request: the row comes along; then the versions of the rows that come), rows (S, C)
@@ -29,11 +30,11 @@ class RowQuery(NamedTuple):
     """Changes to take, and then rows to look after. Slots are places in the owner's block."""
 
     pull_bound: int
-    """a row comes along where more updates than these (fewer while it is young) are not in the version that is known"""
+    """a row comes along where more updates than these are not in the version that is known"""
     push_N: np.ndarray
     """int64 slots, ascending; one may come again"""
     updates_N: np.ndarray
-    """int64: batches whose changes were added up, 1 or more"""
+    """int64: updates whose changes were added up, 1 or more"""
     change_NC: np.ndarray
     """float32"""
     ask_A: np.ndarray
@@ -42,6 +43,8 @@ class RowQuery(NamedTuple):
     """int64: versions known, UNKNOWN where the row is not"""
     makes_fresh: bool = False
     """rows that nobody has changed need not be sent: the asker makes them"""
+    spares_young: bool = False
+    """the bound is less for rows that are young (plan.lookahead.window)"""
 
 
 class Answer(NamedTuple):
@@ -56,7 +59,8 @@ class Answer(NamedTuple):
 
 
 def pack_query(query: RowQuery) -> list[Part]:
-    sizes = np.array([query.pull_bound, len(query.push_N), len(query.ask_A), query.makes_fresh], np.int64)
+    flags = query.makes_fresh + 2 * query.spares_young
+    sizes = np.array([query.pull_bound, len(query.push_N), len(query.ask_A), flags], np.int64)
     push, ask = _steps(query.push_N), _steps(query.ask_A)
     metadata = _pack(np.concatenate([push, query.updates_N, ask, query.known_A + 1]))
     return [Part("control", sizes), Part("ids", metadata), Part("rows", query.change_NC)]
@@ -69,9 +73,9 @@ def unpack_query(parts: Sequence[Part], num_rows: int, num_columns: int) -> RowQ
         MessageError: it is not a valid request.
     """
     sizes = parts[0].array.reshape(-1).tolist() if len(parts) == 3 and parts[0].array.dtype == np.int64 else []
-    if len(sizes) != 4 or min(sizes) < 0 or not _is_list(parts[1].array, 2 * (sizes[1] + sizes[2])):
+    if len(sizes) != 4 or min(sizes) < 0 or sizes[3] > 3 or not _is_list(parts[1].array, 2 * (sizes[1] + sizes[2])):
         raise MessageError(f"{len(parts)} parts that begin with {sizes} are not a request of a cache.")
-    bound, pushes, asked, makes_fresh = sizes
+    bound, pushes, asked, flags = sizes
     change_NC = parts[2].array
     if change_NC.shape != (pushes, num_columns) or change_NC.dtype != np.float32:
         raise MessageError(
@@ -82,7 +86,7 @@ def unpack_query(parts: Sequence[Part], num_rows: int, num_columns: int) -> RowQ
     push_N, ask_A = np.cumsum(push), np.cumsum(ask)
     if not (_are_rows(push_N, num_rows) and _are_rows(ask_A, num_rows)) or (ask[1:] == 0).any() or (updates == 0).any():
         raise MessageError(f"A cache speaks of rows that are not ascending, or not of a block of {num_rows} rows.")
-    return RowQuery(bound, push_N, updates, change_NC, ask_A, known - 1, bool(makes_fresh))
+    return RowQuery(bound, push_N, updates, change_NC, ask_A, known - 1, bool(flags & 1), bool(flags & 2))
 
 
 def pack_answer(answer: Answer) -> list[Part]:

@@ -3,9 +3,10 @@
 Source: HET (Miao et al. 2022, PVLDB 15(2), and its released code in Hetu): a clock for each embedding at server and
 worker, reads and writes that may be late by a bounded number of updates, pushes and pulls in one message. As in the
 code, the owner's clock adds up (a push that holds n updates moves it by n), changes are values to add, and they are
-taken before the requests of the same message are answered. Ours: an update is what one batch changes in a row, not one
-occurrence of its id; state of the optimizer stands in the row and is added up as the values are; ids and versions
-travel as varints; and a fresh row, which nobody has changed, is not sent to those who can make it themselves.
+taken before the requests of the same message are answered. What an update is, one batch or one occurrence of an id,
+is the caches' business (`tables.freshness`). Ours: state of the optimizer stands in the row and is added up as the
+values are; ids and versions travel as varints; and a fresh row, which nobody has changed, is not sent to those who can
+make it themselves.
 
 Legend: B rows of the block, C columns, N pushes, A requests, S rows that are sent.
 """
@@ -76,7 +77,9 @@ class VersionedBlock(StoredBlock):
             is_known_A = query.known_A != UNKNOWN
             gap_A = version_A - query.known_A
             is_made_A = (version_A == FRESH) & query.makes_fresh
-            is_sent_A = np.where(is_known_A, gap_A > allowed_updates(version_A, query.pull_bound), ~is_made_A)
+            bound = query.pull_bound
+            most = allowed_updates(version_A, bound) if query.spares_young else bound
+            is_sent_A = np.where(is_known_A, gap_A > most, ~is_made_A)
             missed = np.clip(gap_A[is_known_A & ~is_sent_A], 0, _MOST - 1)
             self._gaps += np.bincount(missed, minlength=_MOST)
         row_SC = np.empty((int(is_sent_A.sum()), self.dim), np.float32)
