@@ -15,14 +15,14 @@ import numpy as np
 from any2vec.cluster.codec import empty_parts, pack_ids, pack_into, pack_rows, unpack_ids, unpack_lists, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
-from any2vec.kernels.rows.rows import gather_rows
 from any2vec.sync.base.curvature import Curvatures
+from any2vec.sync.base.host_rows import HostRows, gathered
 from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.base.states import bits_of, is_state, values_of
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.rules.block import Rules, load_rule_states, rule_states
 from any2vec.sync.rules.residual import Residuals
-from any2vec.tables.copying import gather_blocks, put_lists, stripes
+from any2vec.tables.copying import gather_blocks, stripes
 from any2vec.types import Round, Span, State, Work
 
 
@@ -51,7 +51,7 @@ class Tracker:
     """One host's share of pulling and pushing tracked rows, and the blocks that it owns.
 
     Args:
-        tables: name -> float32 (V, D); only their sizes and, for the blocks, their first values are read.
+        rows: where this host trains what it has pulled.
         bits: 32 sends values as they are; 16 or 8 sends changes, what rounding leaves out waits for the next time.
         by_label: track the rows of each table apart (PullModel-Opt), or those of a word in all of them (Base).
         channel: of the transport.
@@ -59,7 +59,7 @@ class Tracker:
     """
 
     def __init__(
-        self, transport: Transport, tables: dict[str, np.ndarray], rules: Rules, bits: int, by_label: bool,
+        self, transport: Transport, rows: HostRows, rules: Rules, bits: int, by_label: bool,
         inspector: Inspector, channel: str = "", threads: int = 1,
     ) -> None:  # fmt: skip
         self.transport = transport
@@ -67,18 +67,20 @@ class Tracker:
         self.inspector = inspector
         self.channel = channel
         self.pool = ThreadPool(threads)
-        self.num_rows = {name: len(table) for name, table in tables.items()}
-        self.labels = {name: values_of(name) if by_label else next(iter(tables)) for name in tables}
+        self.rows = rows
+        names = list(rows.num_rows)
+        self.labels = {name: values_of(name) if by_label else names[0] for name in names}
         """table -> that by whose name its rows are tracked, with those of others"""
-        self.shardings = stripes(tables, transport.hosts)
+        self.shardings = stripes(rows.num_rows, transport.hosts)
         owned = {name: where.ids(transport.rank) for name, where in self.shardings.items()}
-        self.blocks = {name: rules.block(name, table, owned[name]) for name, table in tables.items()}
+        self.blocks = {name: rules.block(name, rows.first(name, ids), ids) for name, ids in owned.items()}
         self._curvatures = Curvatures(transport, rules.steps, self.blocks, self.shardings, channel)
-        self.residuals = Residuals(tables if bits < 32 else {})
+        dims = {name: block.rows.shape[1] for name, block in self.blocks.items()}
+        self.residuals = Residuals({name: (rows.num_rows[name], dims[name]) for name in dims} if bits < 32 else {})
 
     def fetch(self, epoch: int, round_: Round) -> Tracked:
         """Find out which rows a round needs, tell their owners, and pull them."""
-        marks = {name: np.zeros(size, np.uint8) for name, size in self.num_rows.items() if not is_state(name)}
+        marks = {name: np.zeros(size, np.uint8) for name, size in self.rows.num_rows.items() if not is_state(name)}
         for span in round_.spans:
             self.inspector.inspect(epoch, span.start, span.stop, marks)
         tracked: dict[str, np.ndarray] = {}
@@ -105,36 +107,34 @@ class Tracker:
             by_rank = list(zip(tracked.asked[name], changes[name], strict=True))
             block.merge_all(by_rank, are_changes, self.pool)
 
-    def put(self, tables: dict[str, np.ndarray], tracked: Tracked) -> None:
-        """Put pulled values into tables, by global id."""
-
+    def put(self, tracked: Tracked) -> None:
+        """Make the pulled rows, with the pulled values, those at hand."""
+        for name, ids in tracked.mine.items():
+            self.rows.open(name, ids)
         hosts = [(name, *part) for name in self.blocks for part in self.pool.parts(self.transport.hosts)]
 
         def put(place: tuple[str, int, int]) -> None:
             name, start, stop = place
-            put_lists(tables[name], tracked.mine[name][start:stop], tracked.values[name][start:stop])
+            self.rows.put(name, start, stop, tracked.values[name][start:stop])
 
         self.pool.each(put, hosts)
 
-    def take(self, tables: dict[str, np.ndarray], tracked: Tracked) -> dict[str, list[np.ndarray]]:
-        """What stands in tables at the tracked rows, by table and owner."""
-        return {name: _split(self._gather(tables[name], ids), ids) for name, ids in tracked.mine.items()}
+    def take(self, tracked: Tracked) -> dict[str, list[np.ndarray]]:
+        """The values of the tracked rows, which are at hand, by table and owner; read before the next `put`."""
+        return {name: _split(self.rows.at_hand(name, self.pool), ids) for name, ids in tracked.mine.items()}
 
-    def changes(
-        self, tables: dict[str, np.ndarray], tracked: Tracked, start: dict[str, list[np.ndarray]]
-    ) -> dict[str, list[np.ndarray]]:
-        """What became of the tracked rows since they had the values `start`, by table and owner."""
+    def changes(self, tracked: Tracked, start: dict[str, list[np.ndarray]]) -> dict[str, list[np.ndarray]]:
+        """What became of the tracked rows, which are at hand, since they had the values `start`, by table and owner."""
         found = {}
         for name, ids in tracked.mine.items():
-            changes = self._gather(tables[name], ids)
-            changes -= np.concatenate(start[name])
+            changes = np.concatenate(start[name])
+            np.subtract(self.rows.at_hand(name, self.pool), changes, out=changes)
             found[name] = _split(changes, ids)
         return found
 
     def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0; None elsewhere."""
-        blocks = {name: block.rows.copy() for name, block in self.blocks.items()}
-        return gather_blocks(self.transport, blocks, self.shardings)
+        return gather_blocks(self.transport, {name: block.rows for name, block in self.blocks.items()}, self.shardings)
 
     def state_dict(self) -> State:
         """What rounding has left out, and what rules remember."""
@@ -144,15 +144,6 @@ class Tracker:
         """Go on from what hosts had, by rank."""
         self.residuals.load_state_dict(states, self.transport.rank, self.transport.hosts)
         load_rule_states(self.blocks, states, self.transport.rank, self.transport.hosts)
-
-    def _gather(self, table_VD: np.ndarray, ids: list[np.ndarray]) -> np.ndarray:
-        """float32 (K, D), a copy of a table's rows, list of ids after list: one call, for many lists are short."""
-        id_K = np.concatenate(ids)
-        rows_KD = np.empty((len(id_K), table_VD.shape[1]), table_VD.dtype)
-        self.pool.each(
-            lambda part: gather_rows(table_VD, id_K[slice(*part)], rows_KD[slice(*part)]), self.pool.parts(len(id_K))
-        )
-        return rows_KD
 
     def _pack_changes(self, name: str, ids: list[np.ndarray], rows: list[np.ndarray]) -> list[list[Part]]:
         """Values, or changes and what is owed of them, by owner; remembers what rounding leaves out."""
@@ -171,7 +162,7 @@ class Tracker:
 
     def _pack_values(self, name: str, ids: list[np.ndarray]) -> list[list[Part]]:
         """Rows for each host; a host's own do not travel, so they are not rounded."""
-        rows_KD = self._gather(self.blocks[name].rows, ids)
+        rows_KD = gathered(self.blocks[name].rows, ids, self.pool)
         exact = [pack_rows(part) for part in _split(rows_KD, ids)]
         if (bits := bits_of(name, self.bits)) == 32:
             return exact
@@ -250,7 +241,7 @@ class Pulled(Agreement):
     """The agreement of one host by PullModel-Base or, with `by_label`, PullModel-Opt.
 
     Args:
-        tables: name -> float32 (V, D), trained in place; rows that were not asked for are stale.
+        rows: where this host trains what it has pulled.
         bits, threads: as for `Tracker`.
 
     PullModel of GraphAny2Vec (IPDPS 2021, section 4): before a round a host asks for the rows that it will read. Base
@@ -259,18 +250,17 @@ class Pulled(Agreement):
     """
 
     def __init__(
-        self, transport: Transport, tables: dict[str, np.ndarray], rules: Rules, bits: int, by_label: bool,
+        self, transport: Transport, rows: HostRows, rules: Rules, bits: int, by_label: bool,
         inspector: Inspector, threads: int = 1,
     ) -> None:  # fmt: skip
-        self.tables = tables
         self.transport = transport
-        self._tracker = Tracker(transport, tables, rules, bits, by_label, inspector, threads=threads)
+        self._tracker = Tracker(transport, rows, rules, bits, by_label, inspector, threads=threads)
         self._tracked: Tracked | None = None
 
     def begin_round(self, work: Work[Span]) -> None:
         """Find out which rows the round needs, and pull them."""
         self._tracked = tracked = self._tracker.fetch(work.epoch, work.round)
-        self._tracker.put(self.tables, tracked)
+        self._tracker.put(tracked)
         if self._tracker.bits == 32:
             self._tracked = replace(tracked, values={})  # nobody asks what values a row had before the round
 
@@ -278,11 +268,9 @@ class Pulled(Agreement):
         """Push the tracked rows to their owners, who merge them."""
         tracked, are_changes = self._tracked, self._tracker.bits < 32
         assert tracked is not None, "a round closes that was not opened"
-        if are_changes:
-            outgoing = self._tracker.changes(self.tables, tracked, tracked.values)
-        else:
-            outgoing = self._tracker.take(self.tables, tracked)
-        self._tracker.push(tracked, outgoing, are_changes)
+        tracker = self._tracker
+        outgoing = tracker.changes(tracked, tracked.values) if are_changes else tracker.take(tracked)
+        tracker.push(tracked, outgoing, are_changes)  # before all have merged what was taken nobody writes there
         self._tracked = None
 
     def state_dict(self) -> State:
@@ -295,4 +283,5 @@ class Pulled(Agreement):
 
     def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0."""
+        self._tracker.rows.release()  # the next round pulls them again
         return self._tracker.gather_result()
