@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
+from run_volume import gather_bytes, run_bytes
 
 from any2vec.plan.cost.volume import RoundSets, round_volume
 from any2vec.sync.exchange.pulled import Tracker
 from any2vec.sync.exchange.replicated import Replicated
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
-
-from benchmarks.hosts.run_volume import gather_bytes, run_bytes
 
 AGREEING = {"inspect", "pull", "reduce", "broadcast", "report", "gather"}
 

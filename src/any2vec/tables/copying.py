@@ -11,10 +11,8 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import MessageError
 from any2vec.kernels.common.addresses import addresses
 from any2vec.kernels.rows.rows import gather_rows, scatter_lists, scatter_rows
+from any2vec.plan.cost.volume import GATHERED
 from any2vec.plan.sharding.sharding import Blocks, Striped
-
-GATHERED = 1 << 26
-"""bytes of rows that all hosts together send to rank 0 at a time"""
 
 
 def rows_of(table_VD: np.ndarray, ids: np.ndarray) -> np.ndarray:

@@ -20,6 +20,8 @@ from any2vec.cluster.message import KINDS, overhead
 from any2vec.plan.sharding.sharding import contiguous_bounds
 
 TABLES = ("input", "output")
+GATHERED = 1 << 26
+"""bytes of rows that all hosts together send to rank 0 at a time, where it gathers them"""
 CHANGE_BYTES, VERDICT_BYTES, RANGE_BYTES = 40, 24, 16
 """of a report: five numbers to rank 0, its answer of three, and each range of positions that a host has left"""
 

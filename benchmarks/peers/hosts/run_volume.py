@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from any2vec.cluster.codec import rows_size
 from any2vec.cluster.counters import summed
 from any2vec.cluster.message import overhead
-from any2vec.plan.cost.volume import TABLES, Volume, block_sizes, report_bytes
+from any2vec.plan.cost.volume import GATHERED, TABLES, Volume, block_sizes, report_bytes
 
 
 def gather_bytes(scheme: str, num_rows: int, hosts: int, dim: int, bits: int) -> dict[str, int]:
@@ -15,7 +15,9 @@ def gather_bytes(scheme: str, num_rows: int, hosts: int, dim: int, bits: int) ->
     if scheme.startswith("rep") and bits == 32:
         return {}  # rank 0 has them
     rows = int(block_sizes(num_rows, hosts)[1:].sum())
-    return {"rows": len(TABLES) * rows_size(rows, dim), "control": (hosts - 1) * overhead(len(TABLES))}
+    turns = max(1, -(-len(TABLES) * rows_size(num_rows, dim) // GATHERED))
+    heads = turns * overhead(len(TABLES)) + (turns - 1) * overhead(0)  # rank 0 asks for each turn but the first
+    return {"rows": len(TABLES) * rows_size(rows, dim), "control": (hosts - 1) * heads}
 
 
 def run_bytes(
