@@ -226,7 +226,7 @@ def test_links_carry_what_the_busiest_line_must() -> None:
     # 10 + 20, 30 + 5 and 7 + 8 rows leave as askers; 37, 18 and 25 arrive at owners, and the other way in the pull.
     values = max(flow.busiest() for flow in volume.flows)
     assert 2 * 37 * 4 * 4 < values < 2 * 37 * 4 * 4 + 2 * 200
-    assert link_seconds(line, volume) == pytest.approx(sum(flow.busiest() for flow in volume.flows) / 1e6 + 0.75)
+    assert link_seconds(line, volume) == pytest.approx(sum(flow.busiest() for flow in volume.flows) / 1e6 + 0.5)
     assert link_seconds(None, volume) == 0.0
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import any2vec
 from agreeing import AllRows, start_tables
+from any2vec.cluster.message import HEAD, PART
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import MessageError
@@ -113,7 +114,7 @@ def test_owners_that_send_rows_of_another_shape(monkeypatch: pytest.MonkeyPatch)
     def work(transport: Transport) -> None:
         start = start_tables()
         rows = RoundRows(dict.fromkeys(start, 23), 3, lambda name, ids: start[name][ids])
-        agreement = Pulled(transport, rows, Rules(Sum), 32, True, AllRows())
+        agreement = Pulled(transport, rows, Rules(Sum), 32, True, AllRows(), None)
         span = Span(0, 1, ProgressLine(0, 1, 0.0, 1.0))
         agreement.begin_round(Work(span, 0, Round(0, (span,)), 1.0))
 
@@ -149,3 +150,28 @@ def test_a_result_is_gathered_in_turns(hosts: int, monkeypatch: pytest.MonkeyPat
         assert found[0] is not None and not any(found[1:])
         assert all((found[0][name] == table).all() for name, table in tables.items())
     assert max(arrived) <= 200 + 2 * hosts * 12 and len([size for size in arrived if size]) == 3
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_ids_of_the_next_round_go_along_with_what_the_last_has_changed(is_known: bool) -> None:
+    """Where nobody can say which round comes, they go in messages of their own; what hosts end with is the same."""
+    rounds = [(0, Round(number, (Span(number, number + 1, ProgressLine(0, 1, 0.0, 1.0)),))) for number in range(3)]
+
+    def work(transport: Transport) -> tuple[dict[str, int], dict[str, np.ndarray] | None]:
+        start = start_tables()
+        rows = RoundRows(dict.fromkeys(start, 23), 3, lambda name, ids: start[name][ids])
+        coming = iter(rounds) if is_known else None
+        agreement = Pulled(transport, rows, Rules(Sum), 32, True, AllRows(), coming)
+        for epoch, round_ in rounds:
+            agreement.begin_round(Work(round_.spans[0], epoch, round_, 1.0))
+            rows.tables["input"] += transport.rank + 1
+            agreement.end_round()
+        phases = transport.counters.bytes_by_phase()
+        return {name: phases[name] for name in ("inspect", "pull", "reduce")}, agreement.gather_result()
+
+    (counted, tables), _ = run_logical(2, work)
+    assert tables is not None and np.allclose(tables["input"] - start_tables()["input"], 9)
+    ids = 2 * (1 + PART.size)  # of a message: all rows of two tables, a byte each
+    assert counted["inspect"] == (HEAD.size + ids) * (1 if is_known else 3)
+    rows = 2 * (PART.size + 12 * 3 * 4)  # of the 23, rank 1 owns 12
+    assert counted["reduce"] == 3 * (HEAD.size + rows) + (2 * ids if is_known else 0)

@@ -20,10 +20,10 @@ class SyncOptions:
     scheme, for sync adasum, adasum-symmetric, blend, mean, spectral and sum, with the same result each: rep-base sends
     all rows, rep-opt changed rows, pull-base rows of the words of a round, pull-opt these by label; hosts that pull
     rows of words or nodes have no others in memory, but their share. 16 and 8 bits are rounded with error feedback.
-    overlap: what hosts learn reaches the others one round later. cache het:BOUND is stale
-    by at most so many updates, age:BATCHES by so many batches, and its policy says which rows stay (static: those that
-    occur most in the data). Cache bagpipe:BATCHES is exact, with a look ahead: rows go step by step on all trainers,
-    with sync bsp everything does. dual sent is as published, computed takes fewer bytes for the same result.
+    overlap: what hosts learn reaches the others one round later. cache het:BOUND is stale by at most so many updates,
+    age:BATCHES by so many batches, and its policy says which rows stay (static: those that occur most in the data).
+    Cache bagpipe:BATCHES is exact, with a look ahead: rows go step by step on all trainers, with sync bsp everything
+    does. dual sent is as published, computed takes fewer bytes for the same result.
     """
 
     sync: str | None = None

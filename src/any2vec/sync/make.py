@@ -97,7 +97,7 @@ def make_agreement(
                 return Overlapped(transport, rows, rules, options.bits, inspector, coming or iter(()), threads)
             if model == "rep":
                 return Replicated(transport, tables, rules, options.bits, form == "opt", threads)
-            return Pulled(transport, rows, rules, options.bits, form == "opt", inspector, threads)
+            return Pulled(transport, rows, rules, options.bits, form == "opt", inspector, coming, threads)
         case Groups() as how:
             return DivideAndShuffle(transport, tables, how)
         case Leader() as how:

@@ -52,7 +52,7 @@ class Overlapped(Agreement):
     def begin_round(self, work: Work[Span]) -> None:
         """Nothing, but for the first round, whose rows nobody has pulled yet."""
         if self._now is None:
-            self._begin(self._fetch_next())
+            self._begin(self._step(None, {}))
             for name, rows in self._recalled.items():
                 self._replace(name, rows)
             self._behind = self._thread.submit(self._step, None, {})
@@ -94,14 +94,14 @@ class Overlapped(Agreement):
             self._recalled = {name: own[_KEPT + name] for name in self._tracker.blocks if _KEPT + name in own}
 
     def _step(self, done: Tracked | None, changes: dict[str, list[np.ndarray]]) -> Tracked | None:
-        """What runs behind a round; the rows of the one after it, None where there is none."""
+        """What runs behind a round: push the last one, and pull the rows of the next; None where there is none."""
+        coming, tracker = next(self._coming, None), self._tracker
+        needed = None if coming is None else tracker.needed(*coming)
         if done is not None:
-            self._tracker.push(done, changes, True)
-        return self._fetch_next()
-
-    def _fetch_next(self) -> Tracked | None:
-        found = next(self._coming, None)
-        return None if found is None else self._tracker.fetch(*found)
+            asked = tracker.push(done, changes, True, needed)
+        else:
+            asked = None if needed is None else tracker.ask(needed)
+        return None if asked is None else tracker.pull(asked)
 
     def _begin(self, tracked: Tracked | None) -> None:
         """Go over to the rows of the next round."""

@@ -1,12 +1,13 @@
 """Which rows a round needs, and their way from their owners and back: what PullModel and its overlapped form share.
 
 An inspection pass over a round's work finds the rows; owners receive their ids once a round, and from then on only
-values travel, in the agreed order (Gluon's memoized address translation, Dathathri et al. 2018, section 4.1).
+values travel, in the agreed order (Gluon's memoized address translation, Dathathri et al. 2018, section 4.1). The ids
+of a round go along with what the round before has changed: they cost no message of their own, but for the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -34,6 +35,18 @@ class Inspector(Protocol):
 
 
 @dataclass(frozen=True)
+class Needed:
+    """What this host will read in a round, before its owners know; by label."""
+
+    round: int
+    """its number"""
+    mine: dict[str, list[np.ndarray]]
+    """ids, by owner"""
+    told: dict[int, list[Part]]
+    """owner -> what it is told: of each label a part"""
+
+
+@dataclass(frozen=True)
 class Tracked:
     """The rows of one round, by table and then by host."""
 
@@ -42,7 +55,7 @@ class Tracked:
     asked: dict[str, list[np.ndarray]]
     """slots of this host's blocks that each host needs"""
     values: dict[str, list[np.ndarray]]
-    """float32 (K, D), what the owners gave for `mine`"""
+    """float32 (K, D), what the owners gave for `mine`; {} before they were pulled, and where nobody asks any more"""
     round: int
     """its number"""
 
@@ -78,8 +91,8 @@ class Tracker:
         dims = {name: block.rows.shape[1] for name, block in self.blocks.items()}
         self.residuals = Residuals({name: (rows.num_rows[name], dims[name]) for name in dims} if bits < 32 else {})
 
-    def fetch(self, epoch: int, round_: Round) -> Tracked:
-        """Find out which rows a round needs, tell their owners, and pull them."""
+    def needed(self, epoch: int, round_: Round) -> Needed:
+        """Find out which rows a round needs; nothing travels."""
         marks = {name: np.zeros(size, np.uint8) for name, size in self.rows.num_rows.items() if not is_state(name)}
         for span in round_.spans:
             self.inspector.inspect(epoch, span.start, span.stop, marks)
@@ -89,23 +102,41 @@ class Tracker:
             tracked[label] = tracked[label] | mark if label in tracked else mark
         places = {label: self.shardings[label].marked(mark) for label, mark in tracked.items()}
         cuts = {label: np.searchsorted(found, self.shardings[label].bounds[1:-1]) for label, found in places.items()}
-        asked = self._agree_on_addresses({label: np.split(found, cuts[label]) for label, found in places.items()})
         mine = {label: np.split(self.shardings[label].rows(found), cuts[label]) for label, found in places.items()}
-        mine, asked = ({name: of[label] for name, label in self.labels.items()} for of in (mine, asked))
-        return Tracked(mine, asked, self._pull(mine, asked), round_.number)
+        by_owner = {label: np.split(found, cuts[label]) for label, found in places.items()}
+        return Needed(round_.number, mine, {host: self._tell(by_owner, host) for host in range(self.transport.hosts)})
 
-    def push(self, tracked: Tracked, outgoing: dict[str, list[np.ndarray]], are_changes: bool) -> None:
-        """Send values, or changes, of the tracked rows to their owners, who merge them in rank order."""
+    def ask(self, needed: Needed) -> Tracked:
+        """Tell the owners of a round's rows, in messages of their own."""
+        return self._agreed(needed, self._exchange(needed.told, "inspect"))
+
+    def pull(self, tracked: Tracked) -> Tracked:
+        """Get the values of a round's rows, of which their owners know."""
+        rank, hosts = self.transport.rank, self.transport.hosts
+        packed = [self._pack_values(name, tracked.asked[name]) for name in self.blocks]
+        outgoing = {host: [part for by_host in packed for part in by_host[host]] for host in range(hosts)}
+        own = outgoing.pop(rank)
+        received = {peer: list(parts) for peer, parts in self._exchange(outgoing, "pull").items()} | {rank: own}
+        return replace(tracked, values=self._read([received[host] for host in range(hosts)]))
+
+    def push(
+        self, tracked: Tracked, outgoing: dict[str, list[np.ndarray]], are_changes: bool, coming: Needed | None
+    ) -> Tracked | None:
+        """Send values, or changes, of the tracked rows to their owners, who merge them in rank order, and tell them of
+        the rows of the round that comes; those, not yet pulled, or None."""
         hosts, rank = self.transport.hosts, self.transport.rank
         self._curvatures.prepare(tracked.round)
         packed = {name: self._pack_changes(name, tracked.mine[name], rows) for name, rows in outgoing.items()}
         parts = {host: [part for by_host in packed.values() for part in by_host[host]] for host in range(hosts)}
         own = parts.pop(rank)
+        for host, message in parts.items():
+            message.extend([] if coming is None else coming.told[host])
         received = {peer: list(found) for peer, found in self._exchange(parts, "reduce").items()} | {rank: own}
-        changes = self._read([received[host] for host in range(hosts)])
+        changes = self._read([received[host] for host in range(hosts)])  # takes the rows off; what is left are ids
         for name, block in self.blocks.items():
             by_rank = list(zip(tracked.asked[name], changes[name], strict=True))
             block.merge_all(by_rank, are_changes, self.pool)
+        return None if coming is None else self._agreed(coming, received)
 
     def put(self, tracked: Tracked) -> None:
         """Make the pulled rows, with the pulled values, those at hand."""
@@ -178,34 +209,24 @@ class Tracker:
     def _exchange(self, parts: dict[int, list[Part]], phase: str) -> dict[int, tuple[Part, ...]]:
         return self.transport.exchange(parts, phase, self.channel)
 
-    def _agree_on_addresses(self, places: dict[str, list[np.ndarray]]) -> dict[str, list[np.ndarray]]:
-        """Tell each owner which of its rows this host tracks; the slots that others track of this host's; by label."""
-        rank, cuts = self.transport.rank, {label: self.shardings[label].bounds for label in places}
-        outgoing = {
-            host: [
-                pack_ids(found[host] - cuts[label][host], cuts[label][host + 1] - cuts[label][host])
-                for label, found in places.items()
-            ]
-            for host in range(self.transport.hosts)
-        }
-        received = self._exchange(outgoing, "inspect") | {rank: tuple(outgoing[rank])}
-        return {
-            label: [
-                unpack_ids(received[host][index], cuts[label][rank + 1] - cuts[label][rank])
-                for host in sorted(received)
-            ]
-            for index, label in enumerate(places)
-        }
+    def _tell(self, places: dict[str, list[np.ndarray]], owner: int) -> list[Part]:
+        """Which of an owner's rows this host tracks; places: by label and owner."""
+        parts = []
+        for label, found in places.items():
+            start, stop = self.shardings[label].bounds[owner : owner + 2]
+            parts.append(pack_ids(found[owner] - start, stop - start))
+        return parts
 
-    def _pull(
-        self, mine: dict[str, list[np.ndarray]], asked: dict[str, list[np.ndarray]]
-    ) -> dict[str, list[np.ndarray]]:
+    def _agreed(self, needed: Needed, received: Mapping[int, Sequence[Part]]) -> Tracked:
+        """A round's rows, by table, where others have told this host of theirs."""
         rank, hosts = self.transport.rank, self.transport.hosts
-        packed = [self._pack_values(name, asked[name]) for name in self.blocks]
-        outgoing = {host: [part for by_host in packed for part in by_host[host]] for host in range(hosts)}
-        own = outgoing.pop(rank)
-        received = {peer: list(parts) for peer, parts in self._exchange(outgoing, "pull").items()} | {rank: own}
-        return self._read([received[host] for host in range(hosts)])
+        told = {**received, rank: needed.told[rank]}
+        asked = {}
+        for index, label in enumerate(needed.mine):
+            start, stop = self.shardings[label].bounds[rank : rank + 2]
+            asked[label] = [unpack_ids(told[host][index], stop - start) for host in range(hosts)]
+        mine, asked = ({name: of[label] for name, label in self.labels.items()} for of in (needed.mine, asked))
+        return Tracked(mine, asked, {}, needed.round)
 
     def _read(self, messages: list[list[Part]]) -> dict[str, list[np.ndarray]]:
         """The rows of each table in the messages of all hosts."""
@@ -242,6 +263,8 @@ class Pulled(Agreement):
 
     Args:
         rows: where this host trains what it has pulled.
+        coming: (epoch, round) after round of this host, from the first one that it will train; None: nobody can say
+            before a round is there, so that the ids of its rows need messages of their own.
         bits, threads: as for `Tracker`.
 
     PullModel of GraphAny2Vec (IPDPS 2021, section 4): before a round a host asks for the rows that it will read. Base
@@ -251,27 +274,36 @@ class Pulled(Agreement):
 
     def __init__(
         self, transport: Transport, rows: HostRows, rules: Rules, bits: int, by_label: bool,
-        inspector: Inspector, threads: int = 1,
+        inspector: Inspector, coming: Iterator[tuple[int, Round]] | None, threads: int = 1,
     ) -> None:  # fmt: skip
         self.transport = transport
         self._tracker = Tracker(transport, rows, rules, bits, by_label, inspector, threads=threads)
+        self._coming = coming
         self._tracked: Tracked | None = None
+        """the rows of the round at hand; between rounds those of the next one, of which their owners know"""
 
     def begin_round(self, work: Work[Span]) -> None:
-        """Find out which rows the round needs, and pull them."""
-        self._tracked = tracked = self._tracker.fetch(work.epoch, work.round)
-        self._tracker.put(tracked)
-        if self._tracker.bits == 32:
+        """Pull the rows of the round; for the first one, find out which they are."""
+        tracker = self._tracker
+        if self._tracked is None:
+            if self._coming is not None:
+                next(self._coming)  # this one
+            self._tracked = tracker.ask(tracker.needed(work.epoch, work.round))
+        self._tracked = tracked = tracker.pull(self._tracked)
+        tracker.put(tracked)
+        if tracker.bits == 32:
             self._tracked = replace(tracked, values={})  # nobody asks what values a row had before the round
 
     def end_round(self) -> None:
-        """Push the tracked rows to their owners, who merge them."""
-        tracked, are_changes = self._tracked, self._tracker.bits < 32
+        """Push the tracked rows to their owners, who merge them, and tell them of the next round's."""
+        tracked, tracker = self._tracked, self._tracker
         assert tracked is not None, "a round closes that was not opened"
-        tracker = self._tracker
+        coming = None if self._coming is None else next(self._coming, None)
+        are_changes = tracker.bits < 32
         outgoing = tracker.changes(tracked, tracked.values) if are_changes else tracker.take(tracked)
-        tracker.push(tracked, outgoing, are_changes)  # before all have merged what was taken nobody writes there
-        self._tracked = None
+        needed = None if coming is None else tracker.needed(*coming)
+        self._tracked = tracker.push(tracked, outgoing, are_changes, needed)
+        # What was taken is a view, and nobody writes there before all have merged.
 
     def state_dict(self) -> State:
         """What rounding has left out, and what rules remember."""

@@ -61,7 +61,7 @@ class SequenceProgram(InMemoryProgram):
 
             agreement = make_agreement(
                 request.agreement, transport, rows, self.learner, self._occurrences(),
-                self.schedule.rounds_ahead(), request.threads,
+                None if isinstance(source, WalkCorpusTokens) else self.schedule.rounds_ahead(), request.threads,
                 self._pair_steps(prepared) if model.objective == "negative" else None,
             )  # fmt: skip
             if self.checkpoint is not None:
