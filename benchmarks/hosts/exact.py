@@ -28,7 +28,7 @@ def exactness(bench: Bench) -> list[Reading]:
     bench.runs["bytes_by_kind"] = {name: done.result["bytes_by_kind"] for name, done in found.items()}
     first = next(iter(runs))
     among = {
-        name: _differing(bench.scratch(_folder(*runs[first])), bench.scratch(_folder(*runs[name]))) for name in runs
+        name: differing(bench.scratch(_folder(*runs[first])), bench.scratch(_folder(*runs[name]))) for name in runs
     }
     plain = bench.scratch("exact-plain")
     _any2vec(bench, (), plain)
@@ -36,7 +36,7 @@ def exactness(bench: Bench) -> list[Reading]:
     for scheme in schemes:
         out = bench.scratch(f"exact-one-{scheme}")
         _any2vec(bench, (), out, "--logical-hosts", 1, "--rounds-per-epoch", 6, "--scheme", scheme)
-        lone[scheme] = _differing(plain, out)
+        lone[scheme] = differing(plain, out)
     bench.runs["differing rows"] = {"among": among, "one host": lone}
     what = f"{len(schemes)} schemes × {', '.join(TRANSPORTS)}, {HOSTS} hosts"
     return [
@@ -98,7 +98,7 @@ def _folder(scheme: str, how: str) -> str:
     return f"exact-{scheme}-{how.replace(' ', '-')}"
 
 
-def _differing(one: Path, other: Path) -> int:
+def differing(one: Path, other: Path) -> int:
     """Rows of input and output that are not the same bits in two results; all where a table has another shape."""
     import numpy as np
 

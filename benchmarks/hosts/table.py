@@ -9,6 +9,7 @@ from benchmarks.hosts import exact as hosts_exact
 from benchmarks.hosts import faults as hosts_faults
 from benchmarks.hosts import links as hosts_links
 from benchmarks.hosts import modeled as modeled
+from benchmarks.hosts import pull_memory as pull_memory
 from benchmarks.hosts import triples as hosts_triples
 from benchmarks.table import Table
 
@@ -18,6 +19,7 @@ TABLE = Table(
     rows=(
         *hosts_exact.ROWS,
         *hosts_accuracy.ROWS,
+        *pull_memory.ROWS,
         *hosts_links.ROWS,
         *modeled.ROWS,
         *hosts_agreements.ROWS,

@@ -69,7 +69,7 @@ def test_error_feedback_loses_nothing(bits: int) -> None:
     """What arrives adds up to what was sent, but for what is owed; and that is less than one step of the scale."""
     random = np.random.default_rng(bits)
     changes = random.normal(0, 1, (50, 4, 8)).astype(np.float32)
-    residuals, ids, arrived = Residuals({"input": np.zeros((4, 8), np.float32)}), np.arange(4), np.zeros((4, 8))
+    residuals, ids, arrived = Residuals({"input": (4, 8)}), np.arange(4), np.zeros((4, 8))
     for change in changes:
         packed = pack_rows(residuals.outgoing("input", ids, change), bits)
         residuals.sent("input", ids, unpack_rows(packed))

@@ -14,6 +14,8 @@ import numpy as np
 from any2vec.kernels.common.alias import build_alias
 from any2vec.kernels.common.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
 from any2vec.kernels.skipgram import cbow, classic, hierarchical, skipgram
+from any2vec.kernels.skipgram.places import Places
+from any2vec.kernels.skipgram.trace import trace_block, trace_classic, trace_hierarchical
 from any2vec.kernels.text.huffman import huffman_codes
 from naive.skipgram import cbow as naive_cbow
 from naive.skipgram import hierarchical as naive_hierarchical
@@ -41,6 +43,8 @@ class Problem:
     lr_from: float = 0.05
     lr_to: float = 0.05
     loss_every: int = 1
+    places: Places | None = None
+    """where rows lie in the tables; None: each at its own number"""
 
     def __post_init__(self) -> None:
         self.stop = self.stop or len(self.tokens)
@@ -84,6 +88,8 @@ class Case:
     name: str
     run: Callable[[Problem], Result]
     twin: Callable[[Problem], Result] | None = None
+    trace: Callable[[Problem, np.ndarray, np.ndarray], None] | None = None
+    """puts 1 into uint8 (V,), of input and output rows, where `run` reads or writes a row"""
     granularity: int = 1
     """the stream may be cut at multiples of this many global positions without changing a bit"""
 
@@ -98,14 +104,32 @@ def _rates(p: Problem) -> tuple[float, float]:
     return p.lr_from - step * (p.offset + p.start), step
 
 
+def _placed(p: Problem) -> tuple[Places, ...]:
+    return () if p.places is None else (p.places,)
+
+
+def _noise(p: Problem) -> tuple[Any, ...]:
+    return stream_key(p.seed, PURPOSE_NEGATIVE, p.epoch), *build_alias(p.counts.astype(np.float64) ** 0.75)
+
+
+def classic_rows(is_cbow: bool) -> Callable[[Problem, np.ndarray, np.ndarray], None]:
+    return lambda p, *marks: trace_classic(*_head(p), *_noise(p), p.window, p.num_negatives, is_cbow, *marks)
+
+
+def block_rows(block: int, num_shared: int, most: int) -> Callable[[Problem, np.ndarray, np.ndarray], None]:
+    return lambda p, *marks: trace_block(*_head(p), *_noise(p), p.window, block, most, num_shared, *marks)
+
+
+def path_rows(p: Problem, *marks: np.ndarray) -> None:
+    trace_hierarchical(*_head(p), *huffman_codes(p.counts)[:2], p.window, *marks)
+
+
 def negative(function: Callable[..., Result], *extra: Any) -> Callable[[Problem], Result]:
     """Call a kernel (or twin) of negative sampling; `extra` arguments come last."""
 
     def run(p: Problem) -> Result:
-        threshold, alias = build_alias(p.counts.astype(np.float64) ** 0.75)
-        tail = (p.window, p.num_negatives, *_rates(p), p.loss_every, *extra)
-        key = stream_key(p.seed, PURPOSE_NEGATIVE, p.epoch)
-        return function(*_head(p), key, threshold, alias, p.input_rows, p.output_rows, *tail)
+        tail = (p.window, p.num_negatives, *_rates(p), p.loss_every, *extra, *_placed(p))
+        return function(*_head(p), *_noise(p), p.input_rows, p.output_rows, *tail)
 
     return run
 
@@ -114,7 +138,7 @@ def softmax(function: Callable[..., Result]) -> Callable[[Problem], Result]:
     """Call a kernel (or twin) of hierarchical softmax."""
 
     def run(p: Problem) -> Result:
-        tail = (p.window, *_rates(p), p.loss_every)
+        tail = (p.window, *_rates(p), p.loss_every, *_placed(p))
         return function(*_head(p), *huffman_codes(p.counts), p.input_rows, p.output_rows, *tail)
 
     return run
@@ -125,32 +149,38 @@ CASES = [
         "skipgram-classic",
         negative(classic.train_skipgram_classic),
         negative(naive_skipgram.train_skipgram_classic),
+        classic_rows(False),
     ),
     Case(
         "cbow-classic",
         negative(classic.train_cbow_classic),
         negative(naive_cbow.train_cbow_classic),
+        classic_rows(True),
     ),
     Case(
         "skipgram-hierarchical",
         softmax(hierarchical.train_skipgram_hierarchical),
         softmax(naive_hierarchical.train_skipgram_hierarchical),
+        path_rows,
     ),
     Case(
         "cbow-hierarchical",
         softmax(hierarchical.train_cbow_hierarchical),
         softmax(naive_hierarchical.train_cbow_hierarchical),
+        path_rows,
     ),
     Case(
         "skipgram-block",
         negative(skipgram.train_skipgram_block, 16, 12),
         negative(naive_skipgram.train_skipgram_block, 16, 12),
+        block_rows(16, 12, skipgram.MAX_CENTERS),
         granularity=16,
     ),
     Case(
         "cbow-block",
         negative(cbow.train_cbow_block, 16, 12),
         negative(naive_cbow.train_cbow_block, 16, 12),
+        block_rows(16, 12, cbow.MAX_CENTERS),
         granularity=16,
     ),
 ]

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.kernels.common.scalar import BOUND
+from any2vec.kernels.skipgram.places import Places
 from kernel_cases import CASES, Case, Problem, random_problem
 
 # Without the compiler NumPy warns of uint64 arithmetic that is meant to wrap, and of values that are then replaced.
@@ -46,6 +47,29 @@ def test_kernel_equals_its_twin(case: Case, seed: int) -> None:
     np.testing.assert_allclose(loss_sum, slow_loss, rtol=2e-5)
     np.testing.assert_allclose(problem.input_rows, slow.input_rows, rtol=1e-4, atol=3e-5)
     np.testing.assert_allclose(problem.output_rows, slow.output_rows, rtol=1e-4, atol=3e-5)
+
+
+@cases
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_are_read_suffice_in_any_order(case: Case, seed: int) -> None:
+    """Tables of the traced rows alone, strewn, and one row of NaN that stands for all others: the same bits."""
+    problem = random_problem(seed, num_rows=90, num_tokens=100, dim=(9, 16, 20)[seed], window=1 + 2 * seed)
+    problem.keep[::3] = 1 << 30
+    problem.start, problem.stop = 3, len(problem.tokens) - 5
+    whole, mark_V2 = problem.copy(), np.zeros((2, 90), np.uint8)
+    assert case.trace is not None
+    case.trace(problem, *mark_V2)
+    assert 0 < mark_V2.sum() < mark_V2.size
+    random, ids, small, places = np.random.default_rng(seed), [], [], []
+    for mark_V, rows_VD in zip(mark_V2, (problem.input_rows, problem.output_rows), strict=True):
+        ids.append(random.permutation(np.flatnonzero(mark_V)))
+        small.append(np.vstack([rows_VD[ids[-1]], np.full((1, rows_VD.shape[1]), np.nan, np.float32)]))
+        places.append(np.full(90, len(ids[-1]), np.int32))
+        places[-1][ids[-1]] = np.arange(len(ids[-1]))
+    part = problem.copy(input_rows=small[0], output_rows=small[1], places=Places(*places))
+    assert case.run(part) == case.run(whole)
+    for found_KD, rows_VD, id_K in zip(small, (whole.input_rows, whole.output_rows), ids, strict=True):
+        assert (found_KD[:-1] == rows_VD[id_K]).all() and np.isnan(found_KD[-1]).all()
 
 
 @compiled_only

@@ -91,9 +91,11 @@ def test_negatives_follow_their_weights() -> None:
 def test_start_values_equal_the_twin_for_any_split() -> None:
     key, dim = rng.stream_key(3, rng.PURPOSE_INIT, 0), 7
     whole_VD, split_VD = np.empty((20, dim), np.float32), np.empty((20, dim), np.float32)
-    fill_uniform(whole_VD, 0, 20, key, 0.5)
-    for start, stop in ((11, 20), (0, 4), (4, 11)):
-        fill_uniform(split_VD, start, stop, key, 0.5)
+    fill_uniform(whole_VD, np.arange(20), key, 0.5)
+    for ids in (np.arange(1, 20, 2), np.arange(18, -1, -2)):
+        rows_KD = np.empty((len(ids), dim), np.float32)
+        fill_uniform(rows_KD, ids, key, 0.5)
+        split_VD[ids] = rows_KD
     assert (whole_VD == split_VD).all()
     expected = [np.float32((naive.unit(naive.draw(int(key), i)) - 0.5) / dim) for i in range(20 * dim)]
     assert whole_VD.ravel().tolist() == [float(value) for value in expected]

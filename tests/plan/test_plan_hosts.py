@@ -196,6 +196,18 @@ def test_fewer_bits_cost_less_link_and_more_memory() -> None:
     assert plans[1].host.memory["residuals"] == 2 * SHAPE.rows * SHAPE.dim * 4
 
 
+def test_hosts_that_pull_hold_the_rows_of_a_round() -> None:
+    spread, row = Spread(hosts=32, rounds_per_epoch=48), 4 * SHAPE.dim
+    found = plan_run(SHAPE, RATES, spread, FOUND, READING)
+    replicas = plan_run(SHAPE, RATES, replace(spread, scheme="rep-opt"), FOUND, READING)
+    read = sum(expected_rows(FOUND, READING, 1 / (32 * 48))) * row
+    assert found.schemes["pull-opt"].memory["rows"] == pytest.approx(read, rel=1e-3)
+    assert found.schemes["rep-opt"].memory["rows"] == 2 * SHAPE.rows * row == found.host.disk["checkpoint"]
+    assert replicas.host.memory["vectors"] == 2 * SHAPE.rows * row
+    assert found.host.memory["vectors"] == found.schemes["pull-opt"].memory["rows"]
+    assert found.host.memory_bytes == sum(found.host.memory.values()) < replicas.host.memory_bytes
+
+
 def test_memory_of_a_block_is_what_the_block_holds() -> None:
     from any2vec.sync.rules.block import Block
     from any2vec.sync.rules.merges import AdaSum
@@ -214,7 +226,7 @@ def test_links_carry_what_the_busiest_line_must() -> None:
     # 10 + 20, 30 + 5 and 7 + 8 rows leave as askers; 37, 18 and 25 arrive at owners, and the other way in the pull.
     values = max(flow.busiest() for flow in volume.flows)
     assert 2 * 37 * 4 * 4 < values < 2 * 37 * 4 * 4 + 2 * 200
-    assert link_seconds(line, volume) == pytest.approx(sum(flow.busiest() for flow in volume.flows) / 1e6 + 0.75)
+    assert link_seconds(line, volume) == pytest.approx(sum(flow.busiest() for flow in volume.flows) / 1e6 + 0.5)
     assert link_seconds(None, volume) == 0.0
 
 

@@ -41,8 +41,9 @@ def heard(hosts: int, rule: type[Sum] | type[Spectral] = Heard) -> list[tuple[di
     tables["input"][:5] *= 3
 
     def host(transport: Transport) -> tuple[dict[str, Any], int]:
-        cut = stripes(tables, hosts)
-        blocks = {name: Rules(rule).block(name, table, cut[name].ids(transport.rank)) for name, table in tables.items()}
+        cut = stripes({name: len(table) for name, table in tables.items()}, hosts)
+        owned = {name: where.ids(transport.rank) for name, where in cut.items()}
+        blocks = {name: Rules(rule).block(name, tables[name][ids], ids) for name, ids in owned.items()}
         Curvatures(transport, lambda: even_steps(len(tables["input"]) - 2), blocks, cut).prepare(3)
         sent = transport.counters.bytes_by_phase().get("curvature", 0)
         return {name: getattr(block.rule, "told", None) for name, block in blocks.items()}, sent

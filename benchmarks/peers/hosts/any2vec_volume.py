@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
+from run_volume import gather_bytes, run_bytes, run_volumes
 
-from any2vec.plan.cost.volume import RoundSets, round_volume
-from any2vec.sync.exchange.pulled import Tracker
+from any2vec.plan.cost.volume import RoundSets
+from any2vec.sync.exchange.pulled import Needed, Tracker
 from any2vec.sync.exchange.replicated import Replicated
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
-
-from benchmarks.hosts.run_volume import gather_bytes, run_bytes
+from any2vec.types import Round
 
 AGREEING = {"inspect", "pull", "reduce", "broadcast", "report", "gather"}
 
@@ -62,16 +58,16 @@ def watch(seen: Seen) -> None:
             merged[list(self.tables).index(name), self.transport.rank] = len(changed)
             return changed
 
-    agree = Tracker._agree_on_addresses
+    needed = Tracker.needed
 
-    def watched_agree(tracker: Tracker, places: dict[str, list[np.ndarray]]) -> dict[str, list[np.ndarray]]:
-        tracked, _ = seen.next_round(tracker.transport.rank)
+    def watched_needed(tracker: Tracker, epoch: int, round_: Round) -> Needed:
+        found, (tracked, _) = needed(tracker, epoch, round_), seen.next_round(tracker.transport.rank)
         for t, label in enumerate(tracker.labels.values()):
-            tracked[t, tracker.transport.rank] = [len(ids) for ids in places[label]]
-        return agree(tracker, places)
+            tracked[t, tracker.transport.rank] = [len(ids) for ids in found.mine[label]]
+        return found
 
     any2vec.sync.make.Replicated = WatchedReplicated  # type: ignore[misc]
-    Tracker._agree_on_addresses = watched_agree  # type: ignore[method-assign]
+    Tracker.needed = watched_needed  # type: ignore[method-assign]
 
 
 def main() -> None:
@@ -89,11 +85,9 @@ def main() -> None:
     hosts = any2vec.HostOptions(logical_hosts=args.hosts)
     sync = any2vec.SyncOptions(scheme=args.scheme, rounds_per_epoch=args.rounds, bits=args.bits)
     summary = any2vec.fit(model, args.text, epochs=args.epochs, threads=1, hosts=hosts, sync=sync).summary
-    rounds = [
-        round_volume(args.scheme, summary["rows"], args.hosts, model.dim, args.bits, sets) for sets in seen.sets()
-    ]  # fmt: skip
+    rounds = run_volumes(args.scheme, summary["rows"], args.hosts, model.dim, args.bits, seen.sets())
     # All hosts have positions left after each round but the last of an epoch.
-    unfinished = [0 if number % args.rounds == args.rounds - 1 else args.hosts - 1 for number in range(len(rounds))]
+    unfinished = [0 if number % args.rounds == args.rounds - 1 else args.hosts - 1 for number in range(len(rounds) - 1)]
     gathered = [gather_bytes(args.scheme, summary["rows"], args.hosts, model.dim, args.bits)]
     phases, kinds = run_bytes(rounds, unfinished, gathered)
     counted = summary["bytes_by_phase"]

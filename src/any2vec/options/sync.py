@@ -18,13 +18,13 @@ class SyncOptions:
     """The agreement of the hosts.
 
     scheme, for sync adasum, adasum-symmetric, blend, mean, spectral and sum, with the same result each: rep-base sends
-    all rows, rep-opt changed rows, pull-base rows of the words of a round, pull-opt these by label. 16 and 8 bits are
-    rounded with error feedback. overlap: what hosts learn reaches the others one round later. cache het:BOUND is stale
-    by at most so many updates (het-occurrences: counted by occurrence of a row in its batch; het-young: by fewer while
-    a row has had few), age:BATCHES by so many batches, and its policy says which rows stay (tinylfu: those read most
-    so far; static: those that occur most in the data). Cache bagpipe:BATCHES is exact, with a look ahead: rows go step
-    by step on all trainers, with sync bsp everything does. dual sent is as published, computed takes fewer bytes for
-    the same result.
+    all rows, rep-opt changed rows, pull-base rows of the words of a round, pull-opt these by label; hosts that pull
+    rows of words or nodes have no others in memory, but their share. 16 and 8 bits are rounded with error feedback.
+    overlap: what hosts learn reaches the others one round later. cache het:BOUND is stale by at most so many updates
+    (het-occurrences: counted by occurrence of a row in its batch; het-young: by fewer while a row has had few),
+    age:BATCHES by so many batches, and its policy says which rows stay (tinylfu: those read most so far; static: those
+    that occur most in the data). Cache bagpipe:BATCHES is exact, with a look ahead: rows go step by step on all
+    trainers, with sync bsp everything does. dual sent is as published, computed takes fewer bytes for the same result.
     """
 
     sync: str | None = None

@@ -11,6 +11,7 @@ from any2vec.errors import InputError
 from any2vec.sync.base.curvature import PairSteps
 from any2vec.sync.base.flat import Flat
 from any2vec.sync.base.group import ProcessGroup
+from any2vec.sync.base.host_rows import HostRows, WholeTables
 from any2vec.sync.drivers.replicas import FixedRate, ShadowSync
 from any2vec.sync.drivers.rounds import Agreement, SingleHost
 from any2vec.sync.drivers.served_gradients import ServedGradients
@@ -67,20 +68,23 @@ from any2vec.types import Round
 def make_agreement(
     options: RoundAgreement | CachedRows,
     transport: Transport,
-    tables: dict[str, np.ndarray],
+    tables: dict[str, np.ndarray] | HostRows,
     inspector: Inspector,
     counts: Mapping[str, np.ndarray] | None = None,
     coming: Iterator[tuple[int, Round]] | None = None,
     threads: int = 1,
     steps: Callable[[], PairSteps] | None = None,
 ) -> Agreement:
-    """The agreement of one host; tables: name -> float32 (V, D), trained in place; counts: table -> occurrences of its
-    rows in an epoch, (V',) with V' <= V; coming: (epoch, round) after round of this host, for agreements that look
-    ahead; threads: of this host; steps: gives those of the task's rows, where they are of that kind.
+    """The agreement of one host; tables: name -> float32 (V, D), trained in place, or, where rows are pulled, what
+    holds those of a round; counts: table -> occurrences of its rows in an epoch, (V',) with V' <= V; coming: (epoch,
+    round) after round of this host, for agreements that look ahead; threads: of this host; steps: gives those of the
+    task's rows, where they are of that kind.
 
     Raises:
         InputError: it does not go with this number of hosts.
     """
+    rows = tables if isinstance(tables, HostRows) else WholeTables(tables)
+    tables = rows.tables
     if isinstance(options, CachedRows):
         return Cached(transport, tables, options, inspector, counts or {}, coming or iter(()))
     match options.agreement:
@@ -90,10 +94,10 @@ def make_agreement(
             rules = Rules(rule_class(name, is_curved=steps is not None), counts or {}, steps)
             model, _, form = str(options.form(transport.hosts)).partition("-")
             if options.overlap:
-                return Overlapped(transport, tables, rules, options.bits, inspector, coming or iter(()), threads)
+                return Overlapped(transport, rows, rules, options.bits, inspector, coming or iter(()), threads)
             if model == "rep":
                 return Replicated(transport, tables, rules, options.bits, form == "opt", threads)
-            return Pulled(transport, tables, rules, options.bits, form == "opt", inspector, threads)
+            return Pulled(transport, rows, rules, options.bits, form == "opt", inspector, coming, threads)
         case Groups() as how:
             return DivideAndShuffle(transport, tables, how)
         case Leader() as how:

@@ -11,6 +11,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import MessageError
 from any2vec.kernels.common.addresses import addresses
 from any2vec.kernels.rows.rows import gather_rows, scatter_lists, scatter_rows
+from any2vec.plan.cost.volume import GATHERED
 from any2vec.plan.sharding.sharding import Blocks, Striped
 
 
@@ -45,27 +46,39 @@ def check_lists(ids: Sequence[np.ndarray], rows: Sequence[np.ndarray], dim: int)
             raise MessageError(f"A host sent rows of shape {values.shape} where ({len(which)}, {dim}) are due.")
 
 
-def stripes(tables: Mapping[str, np.ndarray], hosts: int) -> dict[str, Striped]:
+def stripes(num_rows: Mapping[str, int], hosts: int) -> dict[str, Striped]:
     """Who owns the rows of each table."""
-    sizes = {len(table) for table in tables.values()}
-    found = {size: Striped(size, hosts) for size in sizes}
-    return {name: found[len(table)] for name, table in tables.items()}
+    found = {size: Striped(size, hosts) for size in set(num_rows.values())}
+    return {name: found[size] for name, size in num_rows.items()}
 
 
 def gather_blocks(
     transport: Transport, blocks: Mapping[str, np.ndarray], shardings: Mapping[str, Blocks]
 ) -> dict[str, np.ndarray] | None:
-    """The whole tables at rank 0, None elsewhere.
+    """The whole tables at rank 0, None elsewhere; beside them it holds GATHERED bytes of rows at a time.
 
-    blocks: name -> float32 (B, D) that this host owns, copies that nobody changes. All hosts call it together, in phase
-    "gather".
+    blocks: name -> float32 (B, D) that this host owns; nobody changes them before this returns. All hosts call it
+    together, in phase "gather".
     """
-    found = transport.gather([Part("rows", rows) for rows in blocks.values()], "gather")
-    if not found:
-        return None
-    tables = {}
-    for index, name in enumerate(blocks):
-        assigned = np.concatenate([parts[index].array for parts in found.values()])
-        tables[name] = np.empty_like(assigned)
-        put_rows(tables[name], shardings[name].rows(np.arange(shardings[name].num_rows)), assigned)
+    is_root = transport.rank == 0
+    shapes = {name: (shardings[name].num_rows, rows.shape[1]) for name, rows in blocks.items()}
+    tables = {name: np.empty(shape, blocks[name].dtype) for name, shape in shapes.items()} if is_root else None
+    turns = max(1, -(-4 * sum(rows * dim for rows, dim in shapes.values()) // GATHERED))
+    for turn in range(turns):
+        if turn:
+            transport.share((), "gather")  # nobody sends more before rank 0 has put away what was sent
+        own = [rows[slice(*_part(len(rows), turn, turns))] for rows in blocks.values()]
+        found = transport.gather([Part("rows", rows if is_root else rows.copy()) for rows in own], "gather")
+        if tables is None:
+            continue
+        for host, parts in found.items():
+            for (name, table), part in zip(tables.items(), parts, strict=True):
+                low, high = shardings[name].block(host)
+                begin, end = _part(high - low, turn, turns)
+                put_rows(table, shardings[name].rows(np.arange(low + begin, low + end)), part.array)
     return tables
+
+
+def _part(size: int, turn: int, turns: int) -> tuple[int, int]:
+    """The rows of a block that travel in one turn."""
+    return size * turn // turns, size * (turn + 1) // turns

@@ -33,13 +33,13 @@ from any2vec.kernels.common.vectors import (
 
 
 @jit
-def fill_uniform(table_VD: np.ndarray, start: int, stop: int, key: np.uint64, spread: float) -> None:
-    """table[start:stop] = uniform in [-spread, spread) / D; element i of the table is draw i of `key`."""
-    dim = table_VD.shape[1]
-    for row in range(start, stop):
+def fill_uniform(rows_KD: np.ndarray, id_K: np.ndarray, key: np.uint64, spread: float) -> None:
+    """Rows id_K, int64, of a table whose numbers are uniform in [-spread, spread) / D: its element i is draw i."""
+    dim = rows_KD.shape[1]
+    for k in range(id_K.size):
         for q in range(dim):
-            value = 2.0 * unit(draw(key, np.uint64(row * dim + q))) - 1.0
-            table_VD[row, q] = np.float32(spread * value / dim)
+            value = 2.0 * unit(draw(key, np.uint64(id_K[k] * dim + q))) - 1.0
+            rows_KD[k, q] = np.float32(spread * value / dim)
 
 
 @jit

@@ -34,6 +34,7 @@ from any2vec.kernels.skipgram.blocks import (
     mark_rows,
     prefetch_block,
 )  # fmt: skip
+from any2vec.kernels.skipgram.places import Places, place_inputs, place_negatives, place_outputs
 from any2vec.kernels.skipgram.window_sums import spread_windows, sum_windows
 from any2vec.kernels.text.windows import gather_windows
 
@@ -139,6 +140,7 @@ def train_cbow_block(
     negative_key: np.uint64, threshold_V: np.ndarray, alias_V: np.ndarray, input_VD: np.ndarray,
     output_VD: np.ndarray,
     window: int, num_negatives: int, lr_zero: float, lr_step: float, loss_every: int, block: int, num_shared: int,
+    places: Places | None = None,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Train the centers of tokens[start:stop]; arguments, result and promises as in `train_skipgram_block`."""
     chunk = max(1, 2048 // block) * block
@@ -161,6 +163,9 @@ def train_cbow_block(
     curve_C, factor_C = np.zeros(most_x, np.float32), np.zeros(most_x, np.float32)
     norm_Y, curve_Y, factor_Y = np.zeros(most_y, np.float32), np.zeros(most_y, np.float32), np.zeros(most_y, np.float32)
     share = np.float32(num_negatives) / np.float32(num_shared)
+    slot_M = row_M
+    if places is not None:
+        slot_M = np.empty(capacity, np.int32)
     items, loss_sum, loss_examples = 0, 0.0, 0
     for piece in range(start, stop, chunk):
         first, last, seen = gather_windows(
@@ -171,15 +176,19 @@ def train_cbow_block(
         num_blocks = cut_blocks(
             position_M, first, last, block, MAX_CENTERS, negative_key, threshold_V, alias_V, begin_B, end_B, negative_BK
         )
+        if places is not None:
+            place_inputs(places, first, last, left_M, right_M, row_M, slot_M)
+            place_outputs(places, first, last, row_M)
+            place_negatives(places, num_blocks, negative_BK)
         for b in range(num_blocks):
             begin, end, negative_K = begin_B[b], end_B[b], negative_BK[b]
             low, high = begin, end
             for center in range(begin, end):
                 low, high = min(low, left_M[center]), max(high, right_M[center])
             if b + 1 < num_blocks:
-                prefetch_block(input_VD, row_M, output_VD, row_M, right_M, high, end, end_B[b + 1], negative_BK[b + 1])
+                prefetch_block(input_VD, slot_M, output_VD, row_M, right_M, high, end, end_B[b + 1], negative_BK[b + 1])
             centers, num_x, num_y = end - begin, high - low, end - begin + num_shared
-            take_rows(input_VD, row_M[low:high], x_CP, norm_C)
+            take_rows(input_VD, slot_M[low:high], x_CP, norm_C)
             take_rows(output_VD, negative_K, n_KP, norm_Y[centers:])
             left_E, right_E, own = left_M[begin:end], right_M[begin:end], begin - low
             _mean_scales(begin, end, left_M, right_M, scale_E)
@@ -194,7 +203,7 @@ def train_cbow_block(
             count_pairs(begin, end, low, left_M, right_M, num_x, pairs_C)
             input_curvatures(begin, end, low, left_M, right_M, share, rate, pairs_C, norm_Y[:num_y], curve_C[:num_x])
             _output_curvatures(centers, dim, share, rate, h_EP, curve_Y[:num_y])
-            damping(row_M[low:high], curve_C, factor_C, id_C)
+            damping(slot_M[low:high], curve_C, factor_C, id_C)
             damping(row_M[begin:end], curve_Y, factor_Y, id_C)
             damping(negative_K, curve_Y[centers:], factor_Y[centers:], id_C)
             _coefficients(
@@ -204,7 +213,7 @@ def train_cbow_block(
             mix_rows_across(g_KE, h_EP, dn_KP, centers, num_shared)
             _pull_positives(begin, centers, dim, left_M, right_M, rate, dot_E, y_EP, dh_EP, factor_Y)
             spread_windows(dh_EP, left_E, right_E, low, own, dx_CP, centers, num_x)
-            give_rows(dx_CP, factor_C, row_M[low:high], input_VD)
+            give_rows(dx_CP, factor_C, slot_M[low:high], input_VD)
             give_rows(h_EP, factor_Y, row_M[begin:end], output_VD)
             give_rows(dn_KP, factor_Y[centers:], negative_K, output_VD)
     return items, loss_sum, loss_examples

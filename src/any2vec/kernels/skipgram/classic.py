@@ -16,6 +16,7 @@ from any2vec.kernels.common.jit import fast_jit, jit
 from any2vec.kernels.common.prefetch import prefetch_row
 from any2vec.kernels.common.rng import draw
 from any2vec.kernels.common.scalar import bounded, log_loss, rate_at, sigmoid
+from any2vec.kernels.skipgram.places import Places, place_inputs, place_outputs
 from any2vec.kernels.text.windows import gather_windows
 
 _CHUNK = 2048
@@ -47,10 +48,16 @@ def draw_negatives(
     alias_V: np.ndarray,
     output_VD: np.ndarray,
     negative_K: np.ndarray,
+    places: Places | None = None,
 ) -> None:
-    """Fill negative_K int32 (K,): negative k is drawn at `counter + k` (uint64) of stream `negative_key`."""
+    """Fill negative_K int32 (K,): negative k is drawn at `counter + k` (uint64) of stream `negative_key`.
+
+    With places they are those of the drawn rows in the output table.
+    """
     for k in range(negative_K.size):
         row = draw_alias(draw(negative_key, counter + np.uint64(k)), threshold_V, alias_V)
+        if places is not None:
+            row = np.int64(places.output_V[row])
         negative_K[k] = row
         prefetch_row(output_VD, row)
 
@@ -95,6 +102,7 @@ def train_skipgram_classic(
     negative_key: np.uint64, threshold_V: np.ndarray, alias_V: np.ndarray, input_VD: np.ndarray,
     output_VD: np.ndarray,
     window: int, num_negatives: int, lr_zero: float, lr_step: float, loss_every: int,
+    places: Places | None = None,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Train on the centers of tokens[start:stop]: each (context, center) pair takes one positive and K negative steps.
 
@@ -102,7 +110,8 @@ def train_skipgram_classic(
     uint64: see `gather_windows`; negative_key uint64: stream PURPOSE_NEGATIVE of this epoch; threshold_V uint32 (V,),
     alias_V int32 (V,): the noise distribution; input_VD, output_VD float32 (V, D), C order, distinct, updated in
     place, finite and within BOUND; window, num_negatives >= 1; lr_zero, lr_step float64: see `rate_at`; loss_every
-    int64: the loss is summed over centers whose global position is a multiple of it, never for 0.
+    int64: the loss is summed over centers whose global position is a multiple of it, never for 0; places: where rows
+    lie, if tables do not hold all.
 
     Negative k of the context at distance -window..-1, 1..window (slot 0..2 * window - 1) of the center at global
     position p is draw (p * 2 * window + slot) * num_negatives + k: no two pairs of an epoch share a draw, and the
@@ -116,6 +125,9 @@ def train_skipgram_classic(
     position_M = np.empty(size, np.int64)
     error_D = np.empty(input_VD.shape[1], np.float32)
     negative_K = np.empty(num_negatives, np.int32)
+    slot_M = row_M
+    if places is not None:
+        slot_M = np.empty(size, np.int32)
     items, loss_sum, loss_examples = 0, 0.0, 0
     for begin in range(start, stop, _CHUNK):
         first, last, counted = gather_windows(
@@ -123,6 +135,9 @@ def train_skipgram_classic(
             row_M, left_M, right_M, position_M,
         )  # fmt: skip
         items += counted
+        if places is not None:
+            place_inputs(places, first, last, left_M, right_M, row_M, slot_M)
+            place_outputs(places, first, last, row_M)
         for j in range(first, last):
             position = position_M[j]
             lr = rate_at(position, lr_zero, lr_step)
@@ -132,8 +147,8 @@ def train_skipgram_classic(
                     continue
                 slot = i - j + window - (1 if i > j else 0)
                 counter = np.uint64(position * 2 * window + slot) * np.uint64(num_negatives)
-                draw_negatives(counter, negative_key, threshold_V, alias_V, output_VD, negative_K)
-                x_D = input_VD[row_M[i]]
+                draw_negatives(counter, negative_key, threshold_V, alias_V, output_VD, negative_K, places)
+                x_D = input_VD[slot_M[i]]
                 loss = step_example(x_D, row_M[j], negative_K, output_VD, lr, is_measured, error_D)
                 add_bounded(x_D, error_D)
                 if is_measured:
@@ -148,6 +163,7 @@ def train_cbow_classic(
     negative_key: np.uint64, threshold_V: np.ndarray, alias_V: np.ndarray, input_VD: np.ndarray,
     output_VD: np.ndarray,
     window: int, num_negatives: int, lr_zero: float, lr_step: float, loss_every: int,
+    places: Places | None = None,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Train on the centers of tokens[start:stop]: the mean of the context's input rows takes one positive and K
     negative steps, and the whole step is added to each of those rows (word2vec's and gensim's cbow_mean = 1).
@@ -160,6 +176,9 @@ def train_cbow_classic(
     position_M = np.empty(size, np.int64)
     mean_D, error_D = np.empty(input_VD.shape[1], np.float32), np.empty(input_VD.shape[1], np.float32)
     negative_K = np.empty(num_negatives, np.int32)
+    slot_M = row_M
+    if places is not None:
+        slot_M = np.empty(size, np.int32)
     items, loss_sum, loss_examples = 0, 0.0, 0
     for begin in range(start, stop, _CHUNK):
         first, last, counted = gather_windows(
@@ -167,6 +186,9 @@ def train_cbow_classic(
             row_M, left_M, right_M, position_M,
         )  # fmt: skip
         items += counted
+        if places is not None:
+            place_inputs(places, first, last, left_M, right_M, row_M, slot_M)
+            place_outputs(places, first, last, row_M)
         for j in range(first, last):
             left, right = left_M[j], right_M[j]
             if right - left < 2:
@@ -175,12 +197,12 @@ def train_cbow_classic(
             is_measured = loss_every > 0 and position % loss_every == 0
             lr = rate_at(position, lr_zero, lr_step)
             counter = np.uint64(position) * np.uint64(num_negatives)
-            draw_negatives(counter, negative_key, threshold_V, alias_V, output_VD, negative_K)
-            average_context(row_M, left, right, j, input_VD, mean_D)
+            draw_negatives(counter, negative_key, threshold_V, alias_V, output_VD, negative_K, places)
+            average_context(slot_M, left, right, j, input_VD, mean_D)
             loss = step_example(mean_D, row_M[j], negative_K, output_VD, lr, is_measured, error_D)
             for i in range(left, right):
                 if i != j:
-                    add_bounded(input_VD[row_M[i]], error_D)
+                    add_bounded(input_VD[slot_M[i]], error_D)
             if is_measured:
                 loss_sum += loss
                 loss_examples += 1

@@ -21,6 +21,7 @@ from any2vec.kernels.common.prefetch import prefetch_row
 from any2vec.kernels.common.scalar import bounded, log_loss, rate_at, sigmoid
 from any2vec.kernels.common.vectors import padded
 from any2vec.kernels.skipgram.classic import add_bounded, average_context
+from any2vec.kernels.skipgram.places import Places, path_row, place_inputs
 from any2vec.kernels.text.windows import gather_windows
 
 _CHUNK = 2048
@@ -37,10 +38,12 @@ def longest_code(code_offset: np.ndarray) -> int:
 
 
 @jit
-def prefetch_path(code_offset: np.ndarray, points: np.ndarray, row: int, output_VD: np.ndarray) -> None:
+def prefetch_path(
+    code_offset: np.ndarray, points: np.ndarray, row: int, output_VD: np.ndarray, places: Places | None
+) -> None:
     """Ask for the output rows on the path of `row`."""
     for n in range(code_offset[row], code_offset[row + 1]):
-        prefetch_row(output_VD, points[n])
+        prefetch_row(output_VD, path_row(points, n, places))
 
 
 @jit
@@ -106,7 +109,7 @@ def add_weighted_rows(weight_L: np.ndarray, y_LP: np.ndarray, length: int, sum_P
 def train_skipgram_hierarchical(
     tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64,
     code_offset: np.ndarray, points: np.ndarray, bits: np.ndarray, input_VD: np.ndarray, output_VD: np.ndarray,
-    window: int, lr_zero: float, lr_step: float, loss_every: int,
+    window: int, lr_zero: float, lr_step: float, loss_every: int, places: Places | None = None,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Train on the centers of tokens[start:stop]: each context's input row predicts the code of the center word.
 
@@ -114,7 +117,8 @@ def train_skipgram_hierarchical(
     uint64: see `gather_windows`; code_offset int64 (V + 1,), points int32, bits uint8: see `huffman_codes`; input_VD
     float32 (V, D) and output_VD float32 (at least V - 1, D), C order, distinct, updated in place, finite and within
     BOUND; window; lr_zero, lr_step float64: see `rate_at`; loss_every int64: the
-    loss is summed over centers whose global position is a multiple of it, never for 0.
+    loss is summed over centers whose global position is a multiple of it, never for 0; places: where rows lie, if
+    tables do not hold all.
 
     Returns (items int64: in-vocabulary tokens before subsampling, loss_sum float64: -log p(center | context) in nats,
     loss_examples int64: pairs measured). Draws nothing. Deterministic on one thread. Memory O((window + longest
@@ -127,6 +131,9 @@ def train_skipgram_hierarchical(
     x_flat, dx_flat = np.empty(wide * dim, np.float32), np.empty(wide * dim, np.float32)
     y_flat, dy_flat = np.empty(deep * dim, np.float32), np.empty(deep * dim, np.float32)
     step_flat = np.empty(wide * deep, np.float32)
+    slot_M = row_M
+    if places is not None:
+        slot_M = np.empty(size, np.int32)
     items, loss_sum, loss_examples = 0, 0.0, 0
     for chunk in range(start, stop, _CHUNK):
         first, last, counted = gather_windows(
@@ -134,9 +141,11 @@ def train_skipgram_hierarchical(
             row_M, left_M, right_M, position_M,
         )  # fmt: skip
         items += counted
+        if places is not None:
+            place_inputs(places, first, last, left_M, right_M, row_M, slot_M)
         for j in range(first, last):
             if j + 1 < last:
-                prefetch_path(code_offset, points, row_M[j + 1], output_VD)
+                prefetch_path(code_offset, points, row_M[j + 1], output_VD, places)
             left, right = left_M[j], right_M[j]
             if right - left < 2:
                 continue
@@ -149,10 +158,10 @@ def train_skipgram_hierarchical(
             y_LD, dy_LD = head(y_flat, length, dim), head(dy_flat, length, dim)
             step_CL = head(step_flat, contexts, length)
             for n in range(length):
-                copy_row(output_VD[points[begin + n]], y_LD[n])
+                copy_row(output_VD[path_row(points, begin + n, places)], y_LD[n])
             for i in range(left, right):
                 if i != j:
-                    copy_row(input_VD[row_M[i]], x_CD[i - left - (1 if i > j else 0)])
+                    copy_row(input_VD[slot_M[i]], x_CD[i - left - (1 if i > j else 0)])
             np.dot(x_CD, y_LD.T, step_CL)
             for c in range(contexts):
                 loss_sum += steps_of_row(bits, begin, lr, is_measured, step_CL[c])
@@ -161,9 +170,9 @@ def train_skipgram_hierarchical(
             np.dot(step_CL.T, x_CD, dy_LD)
             for i in range(left, right):
                 if i != j:
-                    add_bounded(input_VD[row_M[i]], dx_CD[i - left - (1 if i > j else 0)])
+                    add_bounded(input_VD[slot_M[i]], dx_CD[i - left - (1 if i > j else 0)])
             for n in range(length):
-                add_bounded(output_VD[points[begin + n]], dy_LD[n])
+                add_bounded(output_VD[path_row(points, begin + n, places)], dy_LD[n])
     return items, loss_sum, loss_examples
 
 
@@ -171,7 +180,7 @@ def train_skipgram_hierarchical(
 def train_cbow_hierarchical(
     tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64,
     code_offset: np.ndarray, points: np.ndarray, bits: np.ndarray, input_VD: np.ndarray, output_VD: np.ndarray,
-    window: int, lr_zero: float, lr_step: float, loss_every: int,
+    window: int, lr_zero: float, lr_step: float, loss_every: int, places: Places | None = None,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Train on the centers of tokens[start:stop]: the mean of the context's input rows predicts the center's code, and
     the whole step is added to each of those rows (word2vec's and gensim's cbow_mean = 1).
@@ -186,6 +195,9 @@ def train_cbow_hierarchical(
     y_LP, step_L = np.zeros((deep, wide), np.float32), np.zeros(deep, np.float32)
     mean_P, error_P = np.zeros(wide, np.float32), np.zeros(wide, np.float32)
     mean_D = mean_P[: input_VD.shape[1]]
+    slot_M = row_M
+    if places is not None:
+        slot_M = np.empty(size, np.int32)
     items, loss_sum, loss_examples = 0, 0.0, 0
     for chunk in range(start, stop, _CHUNK):
         first, last, counted = gather_windows(
@@ -193,9 +205,11 @@ def train_cbow_hierarchical(
             row_M, left_M, right_M, position_M,
         )  # fmt: skip
         items += counted
+        if places is not None:
+            place_inputs(places, first, last, left_M, right_M, row_M, slot_M)
         for j in range(first, last):
             if j + 1 < last:
-                prefetch_path(code_offset, points, row_M[j + 1], output_VD)
+                prefetch_path(code_offset, points, row_M[j + 1], output_VD, places)
             left, right = left_M[j], right_M[j]
             if right - left < 2:
                 continue
@@ -203,9 +217,9 @@ def train_cbow_hierarchical(
             length = code_offset[row_M[j] + 1] - begin
             lr = rate_at(position_M[j], lr_zero, lr_step)
             is_measured = loss_every > 0 and position_M[j] % loss_every == 0
-            average_context(row_M, left, right, j, input_VD, mean_D)
+            average_context(slot_M, left, right, j, input_VD, mean_D)
             for n in range(length):
-                copy_row(output_VD[points[begin + n]], y_LP[n])
+                copy_row(output_VD[path_row(points, begin + n, places)], y_LP[n])
             dots_of_row(mean_P, y_LP, length, step_L)
             loss_sum += steps_of_row(bits, begin, lr, is_measured, step_L[:length])
             for n in range(length, (length + 3) // 4 * 4):
@@ -215,7 +229,7 @@ def train_cbow_hierarchical(
             loss_examples += 1 if is_measured else 0
             for i in range(left, right):
                 if i != j:
-                    add_bounded(input_VD[row_M[i]], error_P)
+                    add_bounded(input_VD[slot_M[i]], error_P)
             for n in range(length):
-                add_scaled(output_VD[points[begin + n]], step_L[n], mean_P)
+                add_scaled(output_VD[path_row(points, begin + n, places)], step_L[n], mean_P)
     return items, loss_sum, loss_examples

@@ -40,6 +40,7 @@ from any2vec.kernels.skipgram.blocks import (
     mark_rows,
     prefetch_block,
 )  # fmt: skip
+from any2vec.kernels.skipgram.places import Places, place_inputs, place_negatives, place_outputs
 from any2vec.kernels.skipgram.subwords import MOST_GRAMS, Subwords, compose_words, find_slots, spread_changes
 from any2vec.kernels.text.windows import gather_windows
 
@@ -193,15 +194,16 @@ def train_skipgram_block(
     negative_key: np.uint64, threshold_V: np.ndarray, alias_V: np.ndarray, input_VD: np.ndarray,
     output_VD: np.ndarray,
     window: int, num_negatives: int, lr_zero: float, lr_step: float, loss_every: int, block: int, num_shared: int,
-    subwords: Subwords | None = None,
+    places: Places | None = None, subwords: Subwords | None = None,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Train the centers of tokens[start:stop]; see kernels/skipgram/classic.py for the arguments that both forms share.
 
     block: positions of the stream that make one block; num_shared: K, negatives that a block shares, a
     multiple of 4 up to 1024. Both change
     the result, `start` and `stop` do not as long as they are multiples of `block` (with offset). Losses are measured
-    before the update, in one block of every `loss_every`. subwords: input rows are composed of these, chunk by chunk,
-    so that `start` changes the result, too. Returns (items int64, loss_sum float64, loss_examples int64). Not safe for
+    before the update, in one block of every `loss_every`. places: where rows lie, if tables do not hold all. subwords:
+    input rows are composed of these, chunk by chunk, so that `start` changes the result, too. Returns (items int64,
+    loss_sum float64, loss_examples int64). Not safe for
     any other writer of the two tables to be exact: several threads are Hogwild.
     """
     chunk = max(1, CHUNK // block) * block
@@ -231,6 +233,8 @@ def train_skipgram_block(
     mark_N = np.zeros(MARKS, np.uint8)
     share = np.float32(num_negatives) / np.float32(num_shared)
     slot_M, x_VD = row_M, input_VD
+    if places is not None:
+        slot_M = np.empty(capacity, np.int32)
     if subwords is not None:
         slot_M, word_U, first_U1 = (
             np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity + 1, np.int64)
@@ -248,6 +252,10 @@ def train_skipgram_block(
         num_blocks = cut_blocks(
             position_M, first, last, block, MAX_CENTERS, negative_key, threshold_V, alias_V, begin_B, end_B, negative_BK
         )
+        if places is not None:
+            place_inputs(places, first, last, left_M, right_M, row_M, slot_M)
+            place_outputs(places, first, last, row_M)
+            place_negatives(places, num_blocks, negative_BK)
         if subwords is not None:
             low, high = first, last
             for center in range(first, last):

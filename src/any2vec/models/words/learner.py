@@ -15,6 +15,7 @@ from any2vec.kernels.skipgram.cbow import MAX_CENTERS as CBOW_CENTERS
 from any2vec.kernels.skipgram.cbow import train_cbow_block
 from any2vec.kernels.skipgram.classic import train_cbow_classic, train_skipgram_classic
 from any2vec.kernels.skipgram.hierarchical import train_cbow_hierarchical, train_skipgram_hierarchical
+from any2vec.kernels.skipgram.places import Places
 from any2vec.kernels.skipgram.skipgram import MAX_CENTERS as SKIPGRAM_CENTERS
 from any2vec.kernels.skipgram.skipgram import train_skipgram_block
 from any2vec.kernels.skipgram.subwords import Subwords
@@ -49,7 +50,9 @@ class SequenceLearner:
         counts: int64 (V,), occurrences of each row; rows of the tables beyond V are carried, not trained.
         keep: float64 (V,), probability that an occurrence is kept (subsampling).
         source: the token stream; tokens >= V are out of the vocabulary.
-        tables: "input" and "output", both (>= V, dim); others are kept in `state` alone.
+        tables: "input" and "output", both (>= V, dim); others are kept in `state` alone. With places, of any sizes, and
+            the arrays may be others in each round.
+        places: where the rows of the round at hand lie in them; None: each at its own number.
         subwords: what input vectors are made of besides the rows of "input"; None: nothing.
     """
 
@@ -65,6 +68,7 @@ class SequenceLearner:
         piece: int,
         threads: int,
         seed: int,
+        places: Places | None = None,
         subwords: Subwords | None = None,
     ) -> None:
         self.config = config
@@ -74,6 +78,7 @@ class SequenceLearner:
         self.piece = piece
         self.threads = threads
         self.seed = seed
+        self._places = () if places is None and subwords is None else (places,)
         self._subwords = () if subwords is None else (subwords,)
         self._keep_V = np.minimum(keep * 2.0**32, 2.0**32).astype(np.uint64)
         self._distribution = self._output_side(counts)
@@ -172,16 +177,16 @@ class SequenceLearner:
         skipgram = config.architecture == "skipgram"
         if config.objective == "hierarchical":
             train = train_skipgram_hierarchical if skipgram else train_cbow_hierarchical
-            result = train(*where, *self._distribution, input_VD, output_VD, config.window, *rates)
+            result = train(*where, *self._distribution, input_VD, output_VD, config.window, *rates, *self._places)
         else:
             noise = (stream_key(self.seed, PURPOSE_NEGATIVE, epoch), *self._distribution, input_VD, output_VD)
             width = (config.window, config.num_negatives)
             if config.kernel == "classic":
                 train = train_skipgram_classic if skipgram else train_cbow_classic
-                result = train(*where, *noise, *width, *rates)
+                result = train(*where, *noise, *width, *rates, *self._places)
             else:
                 train = train_skipgram_block if skipgram else train_cbow_block
                 shared = shared_negatives(config)
-                result = train(*where, *noise, *width, *rates, self.block, shared, *self._subwords)
+                result = train(*where, *noise, *width, *rates, self.block, shared, *self._places, *self._subwords)
         items, loss_sum, examples = result
         return Stats(int(items), float(loss_sum), int(examples))

@@ -106,17 +106,21 @@ class RunEstimate:
         return asdict(self)
 
 
-def estimate_run(shape: RunShape, rates: Rates) -> RunEstimate:
-    """The estimate of one run. Reading is over when training begins: memory is the larger of the two, not the sum."""
+def estimate_run(shape: RunShape, rates: Rates, held: int | None = None) -> RunEstimate:
+    """The estimate of one run. Reading is over when training begins: memory is the larger of the two, not the sum.
+
+    held: bytes of the rows that are in memory while they are trained; None: all.
+    """
     vectors = 2 * shape.rows * shape.dim * _FLOAT_BYTES
+    held = vectors if held is None else held
     reading = _reading_bytes(shape)
     tables = shape.rows * ROW_BYTES + _csr_bytes(shape)
     threads = shape.threads * THREAD_BYTES
     left = READ_BYTES if shape.source_bytes else 0  # the allocator keeps the blocks
-    training = vectors + tables + threads + left
+    training = held + tables + threads + left
     anonymous = BASE_BYTES + max(reading, training)
     mapped = TOKEN_BYTES * shape.tokens + shape.key_bytes + 16 * shape.types
-    memory = {"interpreter": BASE_BYTES + LIBRARY_BYTES, "vectors": vectors, "tables": tables + threads + left}
+    memory = {"interpreter": BASE_BYTES + LIBRARY_BYTES, "vectors": held, "tables": tables + threads + left}
     if reading > training:
         memory = {"interpreter": BASE_BYTES + LIBRARY_BYTES, "reading the input": reading}
     memory["mapped input"] = mapped

@@ -24,9 +24,9 @@ from any2vec.plan.choices import BITS, MOST_PLANNED, SCHEMES
 from any2vec.plan.cost.estimate import TEXT, TOKEN_BYTES, HostPart, Rates, RunEstimate, RunShape, estimate_run
 from any2vec.plan.cost.occupancy import Frequencies, Reading, expected_sets
 from any2vec.plan.cost.size import TORCH_BYTES
-from any2vec.plan.cost.volume import TABLES, RoundSets, Volume, block_sizes, report_bytes, round_volume
+from any2vec.plan.cost.volume import GATHERED, TABLES, RoundSets, Volume, block_sizes, report_bytes, round_volume
 
-_FLOAT, _ID = 4, 8
+_FLOAT, _ID, _PLACE = 4, 8, 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ class SchemePlan:
     """of a round"""
     bytes_by_phase: dict[str, int]
     memory: dict[str, int]
-    """of one host, what the agreement holds beside tables and input"""
+    """of one host: the rows that it trains, and what the agreement holds beside them and the input"""
     round_seconds: dict[str, float]
     """compute, inspect, merge, handle, link of the slowest host"""
     bottleneck: str
@@ -256,7 +256,7 @@ def link_seconds(link: LinkModel | None, volume: Volume) -> float:
 
 
 def agree_memory(shape: RunShape, spread: Spread, sets: RoundSets, volume: Volume) -> dict[str, int]:
-    """Bytes that an agreement holds at its largest host, beside the tables, which every host has whole."""
+    """Bytes of the rows that the largest host trains (those of a round, where it pulls) and of its agreement."""
     is_pull, row = spread.scheme.startswith("pull"), shape.dim * _FLOAT
     tables = len(TABLES) * shape.rows * row
     masters = len(TABLES) * int(block_sizes(shape.rows, spread.hosts).max())
@@ -265,10 +265,11 @@ def agree_memory(shape: RunShape, spread: Spread, sets: RoundSets, volume: Volum
     if is_pull:  # of the rows at hand alone; with overlap of the next round's, too
         starts = own * row * (2 if spread.is_overlapped else spread.bits < 32)
     return {
+        "rows": own * row if is_pull else tables,
         "masters": masters * row,
         "start copies": starts,
         "residuals": tables if spread.bits < 32 else 0,
-        "sets of rows": own * _ID + (len(TABLES) * shape.rows if is_pull else 0),
+        "sets of rows": own * _ID + (len(TABLES) * shape.rows * (1 + _PLACE) if is_pull else 0),
         # arrays to send and their encoded copies, and what comes in
         "messages": max(int((2 * flow.sent() + flow.received()).max()) for flow in volume.flows),
     }
@@ -279,12 +280,13 @@ def _host(
 ) -> RunEstimate:
     """The estimate of rank 0: its share of the input, the agreement, and all the rows that it collects in the end."""
     hosts = spread.hosts
-    own = estimate_run(_share(shape, hosts, part), rates)
-    has_all = spread.scheme.startswith("rep") and spread.bits == 32
-    collected = 0 if has_all else 2 * alone.memory.get("vectors", len(TABLES) * shape.rows * shape.dim * _FLOAT)
+    own = estimate_run(_share(shape, hosts, part), rates, chosen.memory["rows"])
+    is_pull, whole = spread.scheme.startswith("pull"), len(TABLES) * shape.rows * shape.dim * _FLOAT
+    collected = whole + 2 * min(whole, GATHERED) if is_pull or spread.bits < 32 else 0
     extra = chosen.memory | ({} if part is None else part.memory)
-    if collected > extra["messages"]:  # not at the same time
-        extra |= {"messages": 0, "rows collected in the end": collected}
+    released = extra.pop("rows") * (is_pull and not spread.is_overlapped)
+    if collected > extra["messages"] + released:  # not at the same time
+        extra |= {"messages": 0, "rows collected in the end": collected - released}
     extra["torch.distributed"] = TORCH_BYTES
     added = sum(extra.values())
     agreement = {part: second for part, second in chosen.round_seconds.items() if part != "compute"}

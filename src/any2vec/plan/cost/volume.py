@@ -20,6 +20,8 @@ from any2vec.cluster.message import KINDS, overhead
 from any2vec.plan.sharding.sharding import contiguous_bounds
 
 TABLES = ("input", "output")
+GATHERED = 1 << 26
+"""bytes of rows that all hosts together send to rank 0 at a time, where it gathers them"""
 CHANGE_BYTES, VERDICT_BYTES, RANGE_BYTES = 40, 24, 16
 """of a report: five numbers to rank 0, its answer of three, and each range of positions that a host has left"""
 
@@ -113,8 +115,20 @@ def all_rows(num_rows: int, hosts: int) -> RoundSets:
     return RoundSets(size_TH[:, None, :], size_TH)
 
 
-def round_volume(scheme: str, num_rows: int, hosts: int, dim: int, bits: int, sets: RoundSets | None = None) -> Volume:
-    """What one round sends. sets: may be left out for rep-base, which sends every row."""
+def no_rows(hosts: int) -> RoundSets:
+    """What goes along with the last round of a run: no ids, for no round follows."""
+    return RoundSets(np.zeros((0, 1, hosts), np.int64))
+
+
+def round_volume(
+    scheme: str, num_rows: int, hosts: int, dim: int, bits: int, sets: RoundSets | None = None,
+    coming: RoundSets | None = None,
+) -> Volume:  # fmt: skip
+    """What one round sends.
+
+    sets: may be left out for rep-base, which sends every row. coming: the next round's, whose ids go along where hosts
+    pull; None: as many.
+    """
     size_H = block_sizes(num_rows, hosts)
     model, _, form = scheme.partition("-")
     if scheme == "rep-base" or sets is None:
@@ -122,17 +136,29 @@ def round_volume(scheme: str, num_rows: int, hosts: int, dim: int, bits: int, se
     if model == "rep":
         assert sets.merged is not None
         merged_TAH = sets.merged[:, None, :]
-        has_ids = form == "opt"
+        num_told = len(TABLES) * (form == "opt")
         return Volume(hosts, (
-            _flow("reduce", True, sets.tracked, size_H, dim, bits, has_ids, by_table=True),
-            _flow("broadcast", False, merged_TAH, size_H, dim, bits, has_ids, by_table=True),
+            _flow("reduce", True, size_H, dim, bits, sets.tracked, sets.tracked[:num_told], by_table=True),
+            _flow("broadcast", False, size_H, dim, bits, merged_TAH, merged_TAH[:num_told], by_table=True),
         ))  # fmt: skip
-    sets_H = sets.tracked if form == "opt" else sets.tracked[:1]
+    none, told = sets.tracked[:0], _told(scheme, coming or sets)
     return Volume(hosts, (
-        _flow("inspect", True, sets_H, size_H, dim, bits, True, has_rows=False),
-        _flow("pull", False, sets.tracked, size_H, dim, bits, False),
-        _flow("reduce", True, sets.tracked, size_H, dim, bits, False),
+        _flow("pull", False, size_H, dim, bits, sets.tracked, none),
+        _flow("reduce", True, size_H, dim, bits, sets.tracked, told),
     ))  # fmt: skip
+
+
+def first_volume(scheme: str, num_rows: int, hosts: int, dim: int, sets: RoundSets | None) -> Volume:
+    """What goes before the first round of a run: the ids of its rows, where hosts pull."""
+    if sets is None or not scheme.startswith("pull"):
+        return Volume(hosts, ())
+    told = _told(scheme, sets)
+    return Volume(hosts, (_flow("inspect", True, block_sizes(num_rows, hosts), dim, 32, told[:0], told),))
+
+
+def _told(scheme: str, sets: RoundSets) -> np.ndarray:
+    """Of what tables an owner is told the ids: Base tracks both together."""
+    return sets.tracked[:1] if scheme == "pull-base" else sets.tracked
 
 
 def report_bytes(hosts: int, unfinished: int) -> int:
@@ -141,19 +167,15 @@ def report_bytes(hosts: int, unfinished: int) -> int:
 
 
 def _flow(
-    phase: str, to_owner: bool, count_TAH: np.ndarray, size_H: np.ndarray, dim: int, bits: int, has_ids: bool,
-    has_rows: bool = True, by_table: bool = False,
+    phase: str, to_owner: bool, size_H: np.ndarray, dim: int, bits: int, row_TAH: np.ndarray, id_TAH: np.ndarray,
+    by_table: bool = False,
 ) -> Flow:  # fmt: skip
-    """Messages that carry, for each table, the set of its rows (if has_ids) and their values (if has_rows).
+    """Messages that carry the values of so many rows of each table, and sets of so many ids; T may be 0.
 
     by_table: each table has a message of its own.
     """
-    parts, kinds = np.zeros(count_TAH.shape[1:], np.int64), {}
-    if has_ids:
-        parts = parts + len(count_TAH)
-        kinds["ids"] = _ids_size(count_TAH, size_H).sum(0)
-    if has_rows:
-        parts = parts + _rows_parts(count_TAH, bits).sum(0)
-        kinds["rows"] = rows_size(count_TAH, dim, bits).sum(0)  # type: ignore[arg-type, attr-defined]
-    more = (len(count_TAH) - 1) * overhead(0) if by_table else 0
-    return Flow(phase, to_owner, kinds | {"control": overhead(parts) + more})  # type: ignore[arg-type]
+    parts = len(id_TAH) + _rows_parts(row_TAH, bits).sum(0)
+    ids = np.broadcast_to(_ids_size(id_TAH, size_H).sum(0), parts.shape)
+    kinds = {"ids": ids, "rows": rows_size(row_TAH, dim, bits).sum(0)}  # type: ignore[arg-type, attr-defined]
+    more = (len(row_TAH) - 1) * overhead(0) if by_table else 0
+    return Flow(phase, to_owner, kinds | {"control": overhead(parts) + more})

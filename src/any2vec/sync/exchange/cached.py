@@ -47,7 +47,7 @@ class Cached(Agreement):
         """rounds of this run"""
         self._leases: dict[str, Lease] = {}
         self._places = lru_cache(maxsize=4)(self._find_places)  # both tables ask, one after the other
-        self._shardings = stripes(tables, transport.hosts)
+        self._shardings = stripes({name: len(table) for name, table in tables.items()}, transport.hosts)
         self._cached = {name: self._table(name, options, counts.get(name, np.empty(0))) for name in tables}
         for table in self._cached.values():
             table.start()

@@ -54,8 +54,7 @@ class ElasticAveraging(Agreement):
 
     def gather_result(self) -> dict[str, np.ndarray] | None:
         """The center, at rank 0."""
-        center = {name: rows.copy() for name, rows in self.center.items()}
-        return gather_blocks(self.transport, center, self._sharding)
+        return gather_blocks(self.transport, self.center, self._sharding)
 
     def state_dict(self) -> State:
         """This host's rows, and which rows are alive; the center is the result."""

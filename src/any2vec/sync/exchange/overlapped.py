@@ -15,10 +15,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 
 from any2vec.cluster.transport import Transport
+from any2vec.sync.base.host_rows import HostRows
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.pulled import Inspector, Tracked, Tracker
 from any2vec.sync.rules.block import Rules
-from any2vec.tables.copying import put_rows, rows_of
 from any2vec.types import Round, Span, State, Work
 
 _CHANNEL = "behind"
@@ -30,17 +30,16 @@ class Overlapped(Agreement):
     """The agreement of one host by PullModel-Opt with overlap.
 
     Args:
-        tables: name -> float32 (V, D), trained in place.
+        rows: where this host trains what it has pulled.
         coming: (epoch, round) after round of this host, from the first one that it will train.
     """
 
     def __init__(
-        self, transport: Transport, tables: dict[str, np.ndarray], rules: Rules, bits: int, inspector: Inspector,
+        self, transport: Transport, rows: HostRows, rules: Rules, bits: int, inspector: Inspector,
         coming: Iterator[tuple[int, Round]], threads: int = 1,
     ) -> None:  # fmt: skip
-        self.tables = tables
         self.transport = transport
-        self._tracker = Tracker(transport, tables, rules, bits, True, inspector, _CHANNEL, threads)
+        self._tracker = Tracker(transport, rows, rules, bits, True, inspector, _CHANNEL, threads)
         self._coming = coming
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="agree")
         self._behind: Future[Tracked | None] | None = None
@@ -53,7 +52,7 @@ class Overlapped(Agreement):
     def begin_round(self, work: Work[Span]) -> None:
         """Nothing, but for the first round, whose rows nobody has pulled yet."""
         if self._now is None:
-            self._begin(self._fetch_next())
+            self._begin(self._step(None, {}))
             for name, rows in self._recalled.items():
                 self._replace(name, rows)
             self._behind = self._thread.submit(self._step, None, {})
@@ -63,7 +62,7 @@ class Overlapped(Agreement):
         done = self._now
         assert done is not None and self._behind is not None, "a round closes that was not opened"
         coming = self._behind.result()
-        changes = self._tracker.changes(self.tables, done, self._start)
+        changes = self._tracker.changes(done, self._start)
         if coming is None:  # this was the last round
             self._behind = self._thread.submit(self._step, done, changes)
             self._now = None
@@ -92,30 +91,30 @@ class Overlapped(Agreement):
         self._tracker.load_state_dict(states)
         if len(states) == self.transport.hosts:
             own = states[self.transport.rank]
-            self._recalled = {name: own[_KEPT + name] for name in self.tables if _KEPT + name in own}
+            self._recalled = {name: own[_KEPT + name] for name in self._tracker.blocks if _KEPT + name in own}
 
     def _step(self, done: Tracked | None, changes: dict[str, list[np.ndarray]]) -> Tracked | None:
-        """What runs behind a round; the rows of the one after it, None where there is none."""
+        """What runs behind a round: push the last one, and pull the rows of the next; None where there is none."""
+        coming, tracker = next(self._coming, None), self._tracker
+        needed = None if coming is None else tracker.needed(*coming)
         if done is not None:
-            self._tracker.push(done, changes, True)
-        return self._fetch_next()
-
-    def _fetch_next(self) -> Tracked | None:
-        found = next(self._coming, None)
-        return None if found is None else self._tracker.fetch(*found)
+            asked = tracker.push(done, changes, True, needed)
+        else:
+            asked = None if needed is None else tracker.ask(needed)
+        return None if asked is None else tracker.pull(asked)
 
     def _begin(self, tracked: Tracked | None) -> None:
         """Go over to the rows of the next round."""
         assert tracked is not None
         self._now, self._start = tracked, {name: list(values) for name, values in tracked.values.items()}
-        self._tracker.put(self.tables, tracked)
+        self._tracker.put(tracked)
 
     def _add_own(self, name: str, ids: np.ndarray, changes_KD: np.ndarray) -> None:
         """Add this host's latest changes, which the owners do not know yet, to the rows of the round that begins."""
         assert self._now is not None
         coming = np.concatenate(self._now.mine[name])
         _, old, new = np.intersect1d(ids, coming, assume_unique=True, return_indices=True)
-        rows = rows_of(self.tables[name], coming)
+        rows = np.array(self._tracker.rows.at_hand(name, self._tracker.pool))
         rows[new] += changes_KD[old]
         self._replace(name, rows)
 
@@ -125,5 +124,5 @@ class Overlapped(Agreement):
         owned = self._now.mine[name]
         if len(rows_KD) != sum(len(ids) for ids in owned):
             return  # of a run with another schedule: the agreed rows are as good
-        put_rows(self.tables[name], np.concatenate(owned), rows_KD)
         self._start[name] = np.split(rows_KD, np.cumsum([len(ids) for ids in owned])[:-1])
+        self._tracker.rows.put(name, 0, self.transport.hosts, self._start[name])

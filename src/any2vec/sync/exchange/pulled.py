@@ -1,12 +1,13 @@
 """Which rows a round needs, and their way from their owners and back: what PullModel and its overlapped form share.
 
 An inspection pass over a round's work finds the rows; owners receive their ids once a round, and from then on only
-values travel, in the agreed order (Gluon's memoized address translation, Dathathri et al. 2018, section 4.1).
+values travel, in the agreed order (Gluon's memoized address translation, Dathathri et al. 2018, section 4.1). The ids
+of a round go along with what the round before has changed: they cost no message of their own, but for the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -15,14 +16,14 @@ import numpy as np
 from any2vec.cluster.codec import empty_parts, pack_ids, pack_into, pack_rows, unpack_ids, unpack_lists, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
-from any2vec.kernels.rows.rows import gather_rows
 from any2vec.sync.base.curvature import Curvatures
+from any2vec.sync.base.host_rows import HostRows, gathered
 from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.base.states import bits_of, is_state, values_of
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.rules.block import Rules, load_rule_states, rule_states
 from any2vec.sync.rules.residual import Residuals
-from any2vec.tables.copying import gather_blocks, put_lists, stripes
+from any2vec.tables.copying import gather_blocks, stripes
 from any2vec.types import Round, Span, State, Work
 
 
@@ -34,6 +35,18 @@ class Inspector(Protocol):
 
 
 @dataclass(frozen=True)
+class Needed:
+    """What this host will read in a round, before its owners know; by label."""
+
+    round: int
+    """its number"""
+    mine: dict[str, list[np.ndarray]]
+    """ids, by owner"""
+    told: dict[int, list[Part]]
+    """owner -> what it is told: of each label a part"""
+
+
+@dataclass(frozen=True)
 class Tracked:
     """The rows of one round, by table and then by host."""
 
@@ -42,7 +55,7 @@ class Tracked:
     asked: dict[str, list[np.ndarray]]
     """slots of this host's blocks that each host needs"""
     values: dict[str, list[np.ndarray]]
-    """float32 (K, D), what the owners gave for `mine`"""
+    """float32 (K, D), what the owners gave for `mine`; {} before they were pulled, and where nobody asks any more"""
     round: int
     """its number"""
 
@@ -51,7 +64,7 @@ class Tracker:
     """One host's share of pulling and pushing tracked rows, and the blocks that it owns.
 
     Args:
-        tables: name -> float32 (V, D); only their sizes and, for the blocks, their first values are read.
+        rows: where this host trains what it has pulled.
         bits: 32 sends values as they are; 16 or 8 sends changes, what rounding leaves out waits for the next time.
         by_label: track the rows of each table apart (PullModel-Opt), or those of a word in all of them (Base).
         channel: of the transport.
@@ -59,7 +72,7 @@ class Tracker:
     """
 
     def __init__(
-        self, transport: Transport, tables: dict[str, np.ndarray], rules: Rules, bits: int, by_label: bool,
+        self, transport: Transport, rows: HostRows, rules: Rules, bits: int, by_label: bool,
         inspector: Inspector, channel: str = "", threads: int = 1,
     ) -> None:  # fmt: skip
         self.transport = transport
@@ -67,18 +80,20 @@ class Tracker:
         self.inspector = inspector
         self.channel = channel
         self.pool = ThreadPool(threads)
-        self.num_rows = {name: len(table) for name, table in tables.items()}
-        self.labels = {name: values_of(name) if by_label else next(iter(tables)) for name in tables}
+        self.rows = rows
+        names = list(rows.num_rows)
+        self.labels = {name: values_of(name) if by_label else names[0] for name in names}
         """table -> that by whose name its rows are tracked, with those of others"""
-        self.shardings = stripes(tables, transport.hosts)
+        self.shardings = stripes(rows.num_rows, transport.hosts)
         owned = {name: where.ids(transport.rank) for name, where in self.shardings.items()}
-        self.blocks = {name: rules.block(name, table, owned[name]) for name, table in tables.items()}
+        self.blocks = {name: rules.block(name, rows.first(name, ids), ids) for name, ids in owned.items()}
         self._curvatures = Curvatures(transport, rules.steps, self.blocks, self.shardings, channel)
-        self.residuals = Residuals(tables if bits < 32 else {})
+        dims = {name: block.rows.shape[1] for name, block in self.blocks.items()}
+        self.residuals = Residuals({name: (rows.num_rows[name], dims[name]) for name in dims} if bits < 32 else {})
 
-    def fetch(self, epoch: int, round_: Round) -> Tracked:
-        """Find out which rows a round needs, tell their owners, and pull them."""
-        marks = {name: np.zeros(size, np.uint8) for name, size in self.num_rows.items() if not is_state(name)}
+    def needed(self, epoch: int, round_: Round) -> Needed:
+        """Find out which rows a round needs; nothing travels."""
+        marks = {name: np.zeros(size, np.uint8) for name, size in self.rows.num_rows.items() if not is_state(name)}
         for span in round_.spans:
             self.inspector.inspect(epoch, span.start, span.stop, marks)
         tracked: dict[str, np.ndarray] = {}
@@ -87,54 +102,70 @@ class Tracker:
             tracked[label] = tracked[label] | mark if label in tracked else mark
         places = {label: self.shardings[label].marked(mark) for label, mark in tracked.items()}
         cuts = {label: np.searchsorted(found, self.shardings[label].bounds[1:-1]) for label, found in places.items()}
-        asked = self._agree_on_addresses({label: np.split(found, cuts[label]) for label, found in places.items()})
         mine = {label: np.split(self.shardings[label].rows(found), cuts[label]) for label, found in places.items()}
-        mine, asked = ({name: of[label] for name, label in self.labels.items()} for of in (mine, asked))
-        return Tracked(mine, asked, self._pull(mine, asked), round_.number)
+        by_owner = {label: np.split(found, cuts[label]) for label, found in places.items()}
+        return Needed(round_.number, mine, {host: self._tell(by_owner, host) for host in range(self.transport.hosts)})
 
-    def push(self, tracked: Tracked, outgoing: dict[str, list[np.ndarray]], are_changes: bool) -> None:
-        """Send values, or changes, of the tracked rows to their owners, who merge them in rank order."""
+    def ask(self, needed: Needed) -> Tracked:
+        """Tell the owners of a round's rows, in messages of their own."""
+        return self._agreed(needed, self._exchange(needed.told, "inspect"))
+
+    def pull(self, tracked: Tracked) -> Tracked:
+        """Get the values of a round's rows, of which their owners know."""
+        rank, hosts = self.transport.rank, self.transport.hosts
+        packed = [self._pack_values(name, tracked.asked[name]) for name in self.blocks]
+        outgoing = {host: [part for by_host in packed for part in by_host[host]] for host in range(hosts)}
+        own = outgoing.pop(rank)
+        received = {peer: list(parts) for peer, parts in self._exchange(outgoing, "pull").items()} | {rank: own}
+        return replace(tracked, values=self._read([received[host] for host in range(hosts)]))
+
+    def push(
+        self, tracked: Tracked, outgoing: dict[str, list[np.ndarray]], are_changes: bool, coming: Needed | None
+    ) -> Tracked | None:
+        """Send values, or changes, of the tracked rows to their owners, who merge them in rank order, and tell them of
+        the rows of the round that comes; those, not yet pulled, or None."""
         hosts, rank = self.transport.hosts, self.transport.rank
         self._curvatures.prepare(tracked.round)
         packed = {name: self._pack_changes(name, tracked.mine[name], rows) for name, rows in outgoing.items()}
         parts = {host: [part for by_host in packed.values() for part in by_host[host]] for host in range(hosts)}
         own = parts.pop(rank)
+        for host, message in parts.items():
+            message.extend([] if coming is None else coming.told[host])
         received = {peer: list(found) for peer, found in self._exchange(parts, "reduce").items()} | {rank: own}
-        changes = self._read([received[host] for host in range(hosts)])
+        changes = self._read([received[host] for host in range(hosts)])  # takes the rows off; what is left are ids
         for name, block in self.blocks.items():
             by_rank = list(zip(tracked.asked[name], changes[name], strict=True))
             block.merge_all(by_rank, are_changes, self.pool)
+        return None if coming is None else self._agreed(coming, received)
 
-    def put(self, tables: dict[str, np.ndarray], tracked: Tracked) -> None:
-        """Put pulled values into tables, by global id."""
-
+    def put(self, tracked: Tracked) -> None:
+        """Make the pulled rows, with the pulled values, those at hand."""
+        for name, ids in tracked.mine.items():
+            self.rows.open(name, ids)
         hosts = [(name, *part) for name in self.blocks for part in self.pool.parts(self.transport.hosts)]
 
         def put(place: tuple[str, int, int]) -> None:
             name, start, stop = place
-            put_lists(tables[name], tracked.mine[name][start:stop], tracked.values[name][start:stop])
+            self.rows.put(name, start, stop, tracked.values[name][start:stop])
 
         self.pool.each(put, hosts)
 
-    def take(self, tables: dict[str, np.ndarray], tracked: Tracked) -> dict[str, list[np.ndarray]]:
-        """What stands in tables at the tracked rows, by table and owner."""
-        return {name: _split(self._gather(tables[name], ids), ids) for name, ids in tracked.mine.items()}
+    def take(self, tracked: Tracked) -> dict[str, list[np.ndarray]]:
+        """The values of the tracked rows, which are at hand, by table and owner; read before the next `put`."""
+        return {name: _split(self.rows.at_hand(name, self.pool), ids) for name, ids in tracked.mine.items()}
 
-    def changes(
-        self, tables: dict[str, np.ndarray], tracked: Tracked, start: dict[str, list[np.ndarray]]
-    ) -> dict[str, list[np.ndarray]]:
-        """What became of the tracked rows since they had the values `start`, by table and owner."""
+    def changes(self, tracked: Tracked, start: dict[str, list[np.ndarray]]) -> dict[str, list[np.ndarray]]:
+        """What became of the tracked rows, which are at hand, since they had the values `start`, by table and owner."""
         found = {}
         for name, ids in tracked.mine.items():
-            changes = self._gather(tables[name], ids)
-            changes -= np.concatenate(start[name])
+            changes = np.concatenate(start[name])
+            np.subtract(self.rows.at_hand(name, self.pool), changes, out=changes)
             found[name] = _split(changes, ids)
         return found
 
     def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0; None elsewhere."""
-        blocks = {name: block.rows.copy() for name, block in self.blocks.items()}
-        return gather_blocks(self.transport, blocks, self.shardings)
+        return gather_blocks(self.transport, {name: block.rows for name, block in self.blocks.items()}, self.shardings)
 
     def state_dict(self) -> State:
         """What rounding has left out, and what rules remember."""
@@ -144,15 +175,6 @@ class Tracker:
         """Go on from what hosts had, by rank."""
         self.residuals.load_state_dict(states, self.transport.rank, self.transport.hosts)
         load_rule_states(self.blocks, states, self.transport.rank, self.transport.hosts)
-
-    def _gather(self, table_VD: np.ndarray, ids: list[np.ndarray]) -> np.ndarray:
-        """float32 (K, D), a copy of a table's rows, list of ids after list: one call, for many lists are short."""
-        id_K = np.concatenate(ids)
-        rows_KD = np.empty((len(id_K), table_VD.shape[1]), table_VD.dtype)
-        self.pool.each(
-            lambda part: gather_rows(table_VD, id_K[slice(*part)], rows_KD[slice(*part)]), self.pool.parts(len(id_K))
-        )
-        return rows_KD
 
     def _pack_changes(self, name: str, ids: list[np.ndarray], rows: list[np.ndarray]) -> list[list[Part]]:
         """Values, or changes and what is owed of them, by owner; remembers what rounding leaves out."""
@@ -171,7 +193,7 @@ class Tracker:
 
     def _pack_values(self, name: str, ids: list[np.ndarray]) -> list[list[Part]]:
         """Rows for each host; a host's own do not travel, so they are not rounded."""
-        rows_KD = self._gather(self.blocks[name].rows, ids)
+        rows_KD = gathered(self.blocks[name].rows, ids, self.pool)
         exact = [pack_rows(part) for part in _split(rows_KD, ids)]
         if (bits := bits_of(name, self.bits)) == 32:
             return exact
@@ -187,34 +209,24 @@ class Tracker:
     def _exchange(self, parts: dict[int, list[Part]], phase: str) -> dict[int, tuple[Part, ...]]:
         return self.transport.exchange(parts, phase, self.channel)
 
-    def _agree_on_addresses(self, places: dict[str, list[np.ndarray]]) -> dict[str, list[np.ndarray]]:
-        """Tell each owner which of its rows this host tracks; the slots that others track of this host's; by label."""
-        rank, cuts = self.transport.rank, {label: self.shardings[label].bounds for label in places}
-        outgoing = {
-            host: [
-                pack_ids(found[host] - cuts[label][host], cuts[label][host + 1] - cuts[label][host])
-                for label, found in places.items()
-            ]
-            for host in range(self.transport.hosts)
-        }
-        received = self._exchange(outgoing, "inspect") | {rank: tuple(outgoing[rank])}
-        return {
-            label: [
-                unpack_ids(received[host][index], cuts[label][rank + 1] - cuts[label][rank])
-                for host in sorted(received)
-            ]
-            for index, label in enumerate(places)
-        }
+    def _tell(self, places: dict[str, list[np.ndarray]], owner: int) -> list[Part]:
+        """Which of an owner's rows this host tracks; places: by label and owner."""
+        parts = []
+        for label, found in places.items():
+            start, stop = self.shardings[label].bounds[owner : owner + 2]
+            parts.append(pack_ids(found[owner] - start, stop - start))
+        return parts
 
-    def _pull(
-        self, mine: dict[str, list[np.ndarray]], asked: dict[str, list[np.ndarray]]
-    ) -> dict[str, list[np.ndarray]]:
+    def _agreed(self, needed: Needed, received: Mapping[int, Sequence[Part]]) -> Tracked:
+        """A round's rows, by table, where others have told this host of theirs."""
         rank, hosts = self.transport.rank, self.transport.hosts
-        packed = [self._pack_values(name, asked[name]) for name in self.blocks]
-        outgoing = {host: [part for by_host in packed for part in by_host[host]] for host in range(hosts)}
-        own = outgoing.pop(rank)
-        received = {peer: list(parts) for peer, parts in self._exchange(outgoing, "pull").items()} | {rank: own}
-        return self._read([received[host] for host in range(hosts)])
+        told = {**received, rank: needed.told[rank]}
+        asked = {}
+        for index, label in enumerate(needed.mine):
+            start, stop = self.shardings[label].bounds[rank : rank + 2]
+            asked[label] = [unpack_ids(told[host][index], stop - start) for host in range(hosts)]
+        mine, asked = ({name: of[label] for name, label in self.labels.items()} for of in (needed.mine, asked))
+        return Tracked(mine, asked, {}, needed.round)
 
     def _read(self, messages: list[list[Part]]) -> dict[str, list[np.ndarray]]:
         """The rows of each table in the messages of all hosts."""
@@ -250,7 +262,9 @@ class Pulled(Agreement):
     """The agreement of one host by PullModel-Base or, with `by_label`, PullModel-Opt.
 
     Args:
-        tables: name -> float32 (V, D), trained in place; rows that were not asked for are stale.
+        rows: where this host trains what it has pulled.
+        coming: (epoch, round) after round of this host, from the first one that it will train; None: nobody can say
+            before a round is there, so that the ids of its rows need messages of their own.
         bits, threads: as for `Tracker`.
 
     PullModel of GraphAny2Vec (IPDPS 2021, section 4): before a round a host asks for the rows that it will read. Base
@@ -259,31 +273,37 @@ class Pulled(Agreement):
     """
 
     def __init__(
-        self, transport: Transport, tables: dict[str, np.ndarray], rules: Rules, bits: int, by_label: bool,
-        inspector: Inspector, threads: int = 1,
+        self, transport: Transport, rows: HostRows, rules: Rules, bits: int, by_label: bool,
+        inspector: Inspector, coming: Iterator[tuple[int, Round]] | None, threads: int = 1,
     ) -> None:  # fmt: skip
-        self.tables = tables
         self.transport = transport
-        self._tracker = Tracker(transport, tables, rules, bits, by_label, inspector, threads=threads)
+        self._tracker = Tracker(transport, rows, rules, bits, by_label, inspector, threads=threads)
+        self._coming = coming
         self._tracked: Tracked | None = None
+        """the rows of the round at hand; between rounds those of the next one, of which their owners know"""
 
     def begin_round(self, work: Work[Span]) -> None:
-        """Find out which rows the round needs, and pull them."""
-        self._tracked = tracked = self._tracker.fetch(work.epoch, work.round)
-        self._tracker.put(self.tables, tracked)
-        if self._tracker.bits == 32:
+        """Pull the rows of the round; for the first one, find out which they are."""
+        tracker = self._tracker
+        if self._tracked is None:
+            if self._coming is not None:
+                next(self._coming)  # this one
+            self._tracked = tracker.ask(tracker.needed(work.epoch, work.round))
+        self._tracked = tracked = tracker.pull(self._tracked)
+        tracker.put(tracked)
+        if tracker.bits == 32:
             self._tracked = replace(tracked, values={})  # nobody asks what values a row had before the round
 
     def end_round(self) -> None:
-        """Push the tracked rows to their owners, who merge them."""
-        tracked, are_changes = self._tracked, self._tracker.bits < 32
+        """Push the tracked rows to their owners, who merge them, and tell them of the next round's."""
+        tracked, tracker = self._tracked, self._tracker
         assert tracked is not None, "a round closes that was not opened"
-        if are_changes:
-            outgoing = self._tracker.changes(self.tables, tracked, tracked.values)
-        else:
-            outgoing = self._tracker.take(self.tables, tracked)
-        self._tracker.push(tracked, outgoing, are_changes)
-        self._tracked = None
+        coming = None if self._coming is None else next(self._coming, None)
+        are_changes = tracker.bits < 32
+        outgoing = tracker.changes(tracked, tracked.values) if are_changes else tracker.take(tracked)
+        needed = None if coming is None else tracker.needed(*coming)
+        self._tracked = tracker.push(tracked, outgoing, are_changes, needed)
+        # What was taken is a view, and nobody writes there before all have merged.
 
     def state_dict(self) -> State:
         """What rounding has left out, and what rules remember."""
@@ -295,4 +315,5 @@ class Pulled(Agreement):
 
     def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0."""
+        self._tracker.rows.release()  # the next round pulls them again
         return self._tracker.gather_result()

@@ -47,12 +47,12 @@ class Replicated(Agreement):
         self.tables = tables
         self.bits = bits
         self.sparse = sparse
-        self._shardings = stripes(tables, transport.hosts)
+        self._shardings = stripes({name: len(table) for name, table in tables.items()}, transport.hosts)
         owned = {name: where.ids(transport.rank) for name, where in self._shardings.items()}
-        self._blocks = {name: rules.block(name, table, owned[name]) for name, table in tables.items()}
+        self._blocks = {name: rules.block(name, rows_of(tables[name], ids), ids) for name, ids in owned.items()}
         self._curvatures = Curvatures(transport, rules.steps, self._blocks, self._shardings)
         self._start = {name: table.copy() for name, table in tables.items()} if sparse or bits < 32 else {}
-        self.residuals = Residuals(tables if bits < 32 else {})
+        self.residuals = Residuals({name: table.shape for name, table in tables.items()} if bits < 32 else {})
         if bits < 32:  # rows of other owners are what these would send: so it is again when a run goes on
             for name, table in tables.items():
                 low, high = self._range(name, transport.rank)
@@ -92,8 +92,9 @@ class Replicated(Agreement):
         """The agreed tables, at rank 0."""
         if self.bits == 32:
             return self.tables if self.transport.rank == 0 else None
-        blocks = {name: block.rows.copy() for name, block in self._blocks.items()}
-        return gather_blocks(self.transport, blocks, self._shardings)
+        return gather_blocks(
+            self.transport, {name: block.rows for name, block in self._blocks.items()}, self._shardings
+        )
 
     def _range(self, name: str, host: int) -> tuple[int, int]:
         """Places of a table that a host owns: the first one, and the one behind the last."""

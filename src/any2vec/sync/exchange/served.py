@@ -48,10 +48,10 @@ class Served(Agreement, ABC):
         self.tables = tables
         self.bits = bits
         self.settle_every = 1 if bound == 0 else SETTLE_EVERY
-        self.residuals = Residuals(tables if bits < 32 else {})
+        self.residuals = Residuals({name: table.shape for name, table in tables.items()} if bits < 32 else {})
         self.clock = 0
         self._inspector = inspector
-        self._shardings = stripes(tables, transport.hosts)
+        self._shardings = stripes({name: len(table) for name, table in tables.items()}, transport.hosts)
         mine = {name: table[self._shardings[name].ids(transport.rank)] for name, table in tables.items()}
         self._in_step = bound == 0
         self._blocks = {

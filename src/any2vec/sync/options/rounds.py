@@ -58,6 +58,10 @@ class RoundAgreement(AgreementOptions):
             return None
         return self.scheme or ("rep-opt" if hosts == 2 and not self.overlap else "pull-opt")
 
+    def is_pulled(self, hosts: int) -> bool:
+        """Whether hosts ask for the rows of each round, and need no others."""
+        return str(self.form(hosts)).startswith("pull")
+
     def metrics(self, hosts: int) -> dict[str, str | int | None]:
         """What a summary says of it."""
         return {"sync": self.sync, "scheme": self.form(hosts), "bits": self.bits}

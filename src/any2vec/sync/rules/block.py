@@ -52,14 +52,14 @@ class Rules:
     steps: Callable[[], PairSteps] | None = None
     """gives those of the task, for rules that ask for curvature"""
 
-    def block(self, table: str, table_VD: np.ndarray, ids: np.ndarray) -> Block:
-        """The block of the rows `ids`, int64 (B,), of a table with their present values."""
+    def block(self, table: str, rows_BD: np.ndarray, ids: np.ndarray) -> Block:
+        """The block of the rows `ids`, int64 (B,), of a table, with these values, float32 (B, D), copied."""
         if is_state(table):
-            return Block(rows_of(table_VD, ids), StateMean())
-        occurrence_V = np.full(len(table_VD), np.inf)
-        counts = self.counts.get(table, np.empty(0))
-        occurrence_V[: len(counts)] = counts
-        return Block(rows_of(table_VD, ids), self.kind(occurrence_V[ids]))
+            return Block(rows_BD, StateMean())
+        counts, occurrence_B = self.counts.get(table, np.empty(0)), np.full(len(ids), np.inf)
+        known = ids < len(counts)
+        occurrence_B[known] = counts[ids[known]]
+        return Block(rows_BD, self.kind(occurrence_B))
 
 
 class Block:

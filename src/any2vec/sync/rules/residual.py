@@ -16,8 +16,9 @@ from any2vec.types import State
 class Residuals:
     """What one host still owes of each row: name -> float32 (V, D). Without tables it owes nothing, ever."""
 
-    def __init__(self, tables: Mapping[str, np.ndarray]) -> None:
-        self.tables = {name: np.zeros_like(table) for name, table in tables.items()}
+    def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """shapes: name -> (V, D)."""
+        self.tables = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
 
     def outgoing(self, name: str, ids: np.ndarray, change_KD: np.ndarray) -> np.ndarray:
         """The change of rows and what is owed of them; remember it until `sent` says what arrived."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from any2vec.cluster.transport import Transport
 from any2vec.embeddings import Embeddings
+from any2vec.kernels.skipgram.places import Places
 from any2vec.models.words.config import NGram
 from any2vec.models.words.gram_rows import GramRows
 from any2vec.models.words.learner import SequenceLearner
@@ -17,12 +18,12 @@ from any2vec.models.words.walk_corpus import WalkCorpusTokens
 from any2vec.plan.order.epochs import EpochSchedule, piece_positions
 from any2vec.plan.order.shares import chunk_bounds
 from any2vec.sync.base.curvature import PairSteps
+from any2vec.sync.base.host_rows import HostRows, RoundRows, WholeTables
 from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.rules.block import compile_merges
 from any2vec.tasks.words.prepare import Prepared
-from any2vec.tasks.words.start import carry_over, fresh_tables
-from any2vec.train.checkpoint import Checkpoint
+from any2vec.tasks.words.start import TABLES, carry_over, fresh_rows, fresh_tables
 from any2vec.train.in_memory.hosts import metrics_of_rounds
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
 from any2vec.train.loop import LocalDriver
@@ -43,21 +44,15 @@ class SequenceProgram(InMemoryProgram):
         self.metadata = prepared.metadata
         self.keys, self.counts = prepared.keys, prepared.counts
         model = request.spec.model
-        if init is None:
-            self.tables = fresh_tables(len(self.keys), model, request.spec.run.seed)
-        else:
-            self.tables, self.keys, self.counts = carry_over(init, self.keys, self.counts, model, request.spec.run.seed)
         self.grams = GramRows(self.keys, model, request.spec.run.seed) if isinstance(model, NGram) else None
-        if self.grams is not None:
-            self.tables["grams"] = self.grams.table
-        if self.checkpoint is not None:
-            self._restore(self.checkpoint)
+        rows = self._rows(init)
         source = prepared.source
         self.rounds = 1 if request.agreement is None else request.agreement.rounds(transport.hosts)
         self.schedule = self._schedule()
         self.learner = SequenceLearner(
-            model, prepared.counts, prepared.keep, source, self.tables,
+            model, prepared.counts, prepared.keep, source, rows.tables,
             block=prepared.block, piece=self.schedule.piece, threads=request.threads, seed=request.spec.run.seed,
+            places=Places(*(rows.places[name] for name in TABLES)) if isinstance(rows, RoundRows) else None,
             subwords=None if self.grams is None else self.grams.subwords,
         )  # fmt: skip
         self.driver: LocalDriver | Rounds = LocalDriver()
@@ -65,8 +60,8 @@ class SequenceProgram(InMemoryProgram):
             from any2vec.sync.make import make_agreement  # brings every exchange
 
             agreement = make_agreement(
-                request.agreement, transport, self.learner.state_dict(), self.learner, self._occurrences(),
-                self.schedule.rounds_ahead(), request.threads,
+                request.agreement, transport, rows, self.learner, self._occurrences(),
+                None if isinstance(source, WalkCorpusTokens) else self.schedule.rounds_ahead(), request.threads,
                 self._pair_steps(prepared) if model.objective == "negative" else None,
             )  # fmt: skip
             if self.checkpoint is not None:
@@ -119,9 +114,28 @@ class SequenceProgram(InMemoryProgram):
         spec = self.request.spec
         return lambda: pair_steps(spec.model, prepared.counts, prepared.keep, self.rounds, spec.run.epochs)
 
-    def _restore(self, checkpoint: Checkpoint) -> None:
-        for name, table in self.tables.items():
-            table[:] = checkpoint.array(name, table.shape)
+    def _rows(self, init: Embeddings | None) -> HostRows:
+        """Where this host trains its rows; where it pulls them it never has them all, unless `init` has."""
+        model, seed, found = self.request.spec.model, self.request.spec.run.seed, self.checkpoint
+        agree, start = self.request.agreement, None
+        if init is not None:
+            start, self.keys, self.counts = carry_over(init, self.keys, self.counts, model, seed)
+        shape = (len(self.keys), model.dim)
+
+        def first(name: str, ids: np.ndarray) -> np.ndarray:
+            if found is not None:
+                return found.array(name, shape)[ids]
+            return fresh_rows(name, ids, model, seed) if start is None else start[name][ids]
+
+        if isinstance(agree, RoundAgreement) and agree.is_pulled(self.transport.hosts):
+            return RoundRows(dict.fromkeys(TABLES, shape[0]), model.dim, first)
+        tables = fresh_tables(shape[0], model, seed) if start is None else start
+        if self.grams is not None:
+            tables["grams"] = self.grams.table
+        if found is not None:
+            for name, table in tables.items():
+                table[:] = found.array(name, table.shape)
+        return WholeTables(tables)
 
     def _schedule(self) -> EpochSchedule:
         """This host's part of the data; where a run goes on, what is left of it."""

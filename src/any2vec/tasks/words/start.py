@@ -14,13 +14,21 @@ from any2vec.kernels.common.scalar import BOUND
 from any2vec.kernels.rows.rows import fill_uniform
 from any2vec.models.words.config import SequenceModel
 
+TABLES = ("input", "output")
+
 
 def fresh_tables(num_rows: int, model: SequenceModel, seed: int) -> dict[str, np.ndarray]:
     """Input rows uniform in [-spread, spread) / dim, the spread the model's; output rows 0 (word2vec)."""
-    dim = model.dim
-    rows = np.empty((num_rows, dim), np.float32)
-    fill_uniform(rows, 0, num_rows, stream_key(seed, PURPOSE_INIT), model.start_spread)
-    return {"input": rows, "output": np.zeros((num_rows, dim), np.float32)}
+    return {name: fresh_rows(name, np.arange(num_rows), model, seed) for name in TABLES}
+
+
+def fresh_rows(name: str, ids: np.ndarray, model: SequenceModel, seed: int) -> np.ndarray:
+    """float32 (K, dim): the rows `ids`, int64 (K,), of one of `fresh_tables`, whichever host has them."""
+    if name == "output":
+        return np.zeros((len(ids), model.dim), np.float32)
+    rows = np.empty((len(ids), model.dim), np.float32)
+    fill_uniform(rows, ids, stream_key(seed, PURPOSE_INIT), model.start_spread)
+    return rows
 
 
 def start_digest(init: Embeddings) -> str:

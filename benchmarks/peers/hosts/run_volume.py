@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from any2vec.cluster.codec import rows_size
 from any2vec.cluster.counters import summed
 from any2vec.cluster.message import overhead
-from any2vec.plan.cost.volume import TABLES, Volume, block_sizes, report_bytes
+from any2vec.plan.cost.volume import (
+    GATHERED,
+    TABLES,
+    RoundSets,
+    Volume,
+    block_sizes,
+    first_volume,
+    no_rows,
+    report_bytes,
+    round_volume,
+)  # fmt: skip
 
 
 def gather_bytes(scheme: str, num_rows: int, hosts: int, dim: int, bits: int) -> dict[str, int]:
@@ -15,7 +25,21 @@ def gather_bytes(scheme: str, num_rows: int, hosts: int, dim: int, bits: int) ->
     if scheme.startswith("rep") and bits == 32:
         return {}  # rank 0 has them
     rows = int(block_sizes(num_rows, hosts)[1:].sum())
-    return {"rows": len(TABLES) * rows_size(rows, dim), "control": (hosts - 1) * overhead(len(TABLES))}
+    turns = max(1, -(-len(TABLES) * rows_size(num_rows, dim) // GATHERED))
+    heads = turns * overhead(len(TABLES)) + (turns - 1) * overhead(0)  # rank 0 asks for each turn but the first
+    return {"rows": len(TABLES) * rows_size(rows, dim), "control": (hosts - 1) * heads}
+
+
+def run_volumes(
+    scheme: str, num_rows: int, hosts: int, dim: int, bits: int, sets: Sequence[RoundSets | None], ahead: int = 1
+) -> list[Volume]:
+    """What goes before the first rounds of a run, `ahead` of them, and then with each of its rounds.
+
+    ahead: how many rounds later that one is whose ids go along: 1, with overlap 2.
+    """
+    coming = [*sets[ahead:], *[no_rows(hosts)] * ahead]
+    rounds = [round_volume(scheme, num_rows, hosts, dim, bits, *pair) for pair in zip(sets, coming, strict=True)]
+    return [first_volume(scheme, num_rows, hosts, dim, one) for one in sets[:ahead]] + rounds
 
 
 def run_bytes(
@@ -23,8 +47,8 @@ def run_bytes(
 ) -> tuple[dict[str, int], dict[str, int]]:
     """(bytes by phase, bytes by kind) that all hosts send in a run.
 
-    unfinished: of each round, as `report_bytes` has it; gathered: what came to rank 0, as `gather_bytes` says,
-    once for each time.
+    rounds: as `run_volumes` has them; unfinished: of each round, as `report_bytes` has it; gathered: what came to rank
+    0, as `gather_bytes` says, once for each time.
     """
     hosts = rounds[0].hosts
     reports = sum(report_bytes(hosts, left) for left in unfinished)
