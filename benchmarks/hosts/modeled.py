@@ -50,6 +50,7 @@ class Scenario:
     """A setting of the agreement for the modeled speed-up."""
 
     scheme: str = "pull-opt"
+    rule: str = "spectral"
     rounds: int = 48
     bits: int = 8
     is_overlapped: bool = False
@@ -60,13 +61,14 @@ class Scenario:
         """For people."""
         extra = [f"{self.agree_threads} threads agree" if self.agree_threads > 1 else "one thread agrees"]
         extra += ["overlapped"] if self.is_overlapped else []
-        return f"{self.scheme}, {self.rounds} rounds, {self.bits} bits, {', '.join(extra)}"
+        return f"{self.rule}, {self.scheme}, {self.rounds} rounds, {self.bits} bits, {', '.join(extra)}"
 
 
 SCENARIO = Scenario()
 """the one that is judged"""
 BESIDE = tuple(
-    Scenario(rounds=rounds, bits=bits, is_overlapped=is_overlapped)
+    Scenario(rule=rule, rounds=rounds, bits=bits, is_overlapped=is_overlapped)
+    for rule in ("spectral", "blend")
     for is_overlapped in (False, True)
     for rounds, bits in ((48, 32), (48, 8), (96, 8))
 )
@@ -94,6 +96,7 @@ def speedup(bench: Bench, scenario: Scenario, pace: float, costs: Costs | None =
     from any2vec.plan.cost.estimate import Rates, RunShape
     from any2vec.plan.cost.hosts import Costs, Pace, Spread, accessed_bytes, plan_scheme
     from any2vec.plan.cost.occupancy import of_counts
+    from any2vec.sync.options.rules import is_curved
     from any2vec.tasks.words.sizing import reading_of
 
     setting, inspected = counted_round(bench, scenario)
@@ -108,7 +111,7 @@ def speedup(bench: Bench, scenario: Scenario, pace: float, costs: Costs | None =
     rates = Rates(items_per_s=host.items_per_s(THREADS), read_bytes_per_s=1e9)
     spread = Spread(
         hosts=HOSTS, rounds_per_epoch=scenario.rounds, scheme=scenario.scheme, bits=scenario.bits,
-        link=parse_link(LINK), is_overlapped=scenario.is_overlapped,
+        link=parse_link(LINK), is_overlapped=scenario.is_overlapped, is_curved=is_curved(scenario.rule),
     )  # fmt: skip
     own = costs or replace(Costs(), inspect_items_per_s=inspected.items / inspected.seconds)
     return plan_scheme(

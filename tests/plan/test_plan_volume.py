@@ -27,7 +27,7 @@ from any2vec.tables import copying
 from spreads import spread
 
 EPOCHS, ROUNDS, DIM = 2, 3, 12
-AGREEING = {"inspect", "pull", "reduce", "broadcast", "report", "gather"}
+AGREEING = {"curvature", "inspect", "pull", "reduce", "broadcast", "report", "gather"}
 
 
 class Seen:
@@ -93,20 +93,23 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("rule", ["blend", None])
 @pytest.mark.parametrize(("scheme", "hosts", "bits", "overlap"), CASES)
 def test_the_plan_is_what_the_transport_counts(
-    scheme: Any, hosts: int, bits: int, overlap: bool, monkeypatch: pytest.MonkeyPatch
+    scheme: Any, hosts: int, bits: int, overlap: bool, rule: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = Seen(monkeypatch)
     if hosts == 3:  # the result is gathered in several turns
         for module in (copying, run_volume):
             monkeypatch.setattr(module, "GATHERED", 1000)
     model = any2vec.SkipGram(dim=DIM, min_count=1, subsample=1e-2)
-    options = spread(logical_hosts=hosts, scheme=scheme, rounds_per_epoch=ROUNDS, bits=bits, overlap=overlap)
+    options = spread(logical_hosts=hosts, sync=rule, scheme=scheme, rounds_per_epoch=ROUNDS, bits=bits, overlap=overlap)
     summary = any2vec.fit(model, sentences(), epochs=EPOCHS, threads=1, **options).summary
     rows = summary["rows"]
     assert summary["rounds"] == EPOCHS * ROUNDS
-    rounds = run_volumes(scheme, rows, hosts, DIM, bits, seen.sets(scheme, EPOCHS * ROUNDS), 1 + overlap)
+    rounds = run_volumes(
+        scheme, rows, hosts, DIM, bits, seen.sets(scheme, EPOCHS * ROUNDS), 1 + overlap, is_curved=rule is None
+    )
     # All hosts have a rest after each round but the last of an epoch.
     unfinished = [0 if number % ROUNDS == ROUNDS - 1 else hosts - 1 for number in range(EPOCHS * ROUNDS)]
     phases, kinds = run_bytes(rounds, unfinished, [gather_bytes(scheme, rows, hosts, DIM, bits)])

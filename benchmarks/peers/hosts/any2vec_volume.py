@@ -14,7 +14,7 @@ from any2vec.sync.exchange.pulled import Needed, Tracker
 from any2vec.sync.exchange.replicated import Replicated
 from any2vec.types import Round
 
-AGREEING = {"inspect", "pull", "reduce", "broadcast", "report", "gather"}
+AGREEING = {"curvature", "inspect", "pull", "reduce", "broadcast", "report", "gather"}
 
 
 class Seen:
@@ -85,7 +85,7 @@ def main() -> None:
     hosts = any2vec.HostOptions(logical_hosts=args.hosts)
     sync = any2vec.SyncOptions(scheme=args.scheme, rounds_per_epoch=args.rounds, bits=args.bits)
     summary = any2vec.fit(model, args.text, epochs=args.epochs, threads=1, hosts=hosts, sync=sync).summary
-    rounds = run_volumes(args.scheme, summary["rows"], args.hosts, model.dim, args.bits, seen.sets())
+    rounds = run_volumes(args.scheme, summary["rows"], args.hosts, model.dim, args.bits, seen.sets(), is_curved=True)
     # All hosts have positions left after each round but the last of an epoch.
     unfinished = [0 if number % args.rounds == args.rounds - 1 else args.hosts - 1 for number in range(len(rounds) - 1)]
     gathered = [gather_bytes(args.scheme, summary["rows"], args.hosts, model.dim, args.bits)]

@@ -31,14 +31,24 @@ def gather_bytes(scheme: str, num_rows: int, hosts: int, dim: int, bits: int) ->
 
 
 def run_volumes(
-    scheme: str, num_rows: int, hosts: int, dim: int, bits: int, sets: Sequence[RoundSets | None], ahead: int = 1
+    scheme: str,
+    num_rows: int,
+    hosts: int,
+    dim: int,
+    bits: int,
+    sets: Sequence[RoundSets | None],
+    ahead: int = 1,
+    is_curved: bool = False,
 ) -> list[Volume]:
     """What goes before the first rounds of a run, `ahead` of them, and then with each of its rounds.
 
-    ahead: how many rounds later that one is whose ids go along: 1, with overlap 2.
+    ahead: how many rounds later that one is whose ids go along: 1, with overlap 2. is_curved: whether the rule asks for
+    the curvature of a round.
     """
     coming = [*sets[ahead:], *[no_rows(hosts)] * ahead]
-    rounds = [round_volume(scheme, num_rows, hosts, dim, bits, *pair) for pair in zip(sets, coming, strict=True)]
+    rounds = [
+        round_volume(scheme, num_rows, hosts, dim, bits, *pair, is_curved) for pair in zip(sets, coming, strict=True)
+    ]
     return [first_volume(scheme, num_rows, hosts, dim, one) for one in sets[:ahead]] + rounds
 
 

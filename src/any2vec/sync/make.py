@@ -91,7 +91,7 @@ def make_agreement(
         case sync if transport.hosts == 1 and not sync.has_scheme:
             return SingleHost(tables)
         case Merge(rule=name):
-            rules = Rules(rule_class(name, is_curved=steps is not None), counts or {}, steps)
+            rules = Rules(rule_class(name, has_curvature=steps is not None), counts or {}, steps)
             model, _, form = str(options.form(transport.hosts)).partition("-")
             if options.overlap:
                 return Overlapped(transport, rows, rules, options.bits, inspector, coming or iter(()), threads)

@@ -5,6 +5,7 @@ A round is inspection, compute and agreement, one after the other, and as slow a
     compute  items of a host / min(threads x pace x efficiency, memory bandwidth / bytes that an item touches)
     inspect  items of a host / pace of inspection                                       (PullModel)
     merge    numbers that the busiest owner merges, and that a host compares or gathers x seconds each
+    curvature  of the rows that a host owns, and its eigenvectors                       (spectral)
     handle   bytes that the busiest host sends and receives x seconds each (copies, checksums), and messages
     link     for each phase its busiest line's bytes / bandwidth + latency
 
@@ -24,7 +25,16 @@ from any2vec.plan.choices import BITS, MOST_PLANNED, SCHEMES
 from any2vec.plan.cost.estimate import TEXT, TOKEN_BYTES, HostPart, Rates, RunEstimate, RunShape, estimate_run
 from any2vec.plan.cost.occupancy import Frequencies, Reading, expected_sets
 from any2vec.plan.cost.size import TORCH_BYTES
-from any2vec.plan.cost.volume import GATHERED, TABLES, RoundSets, Volume, block_sizes, report_bytes, round_volume
+from any2vec.plan.cost.volume import (
+    CURVATURE,
+    GATHERED,
+    TABLES,
+    RoundSets,
+    Volume,
+    block_sizes,
+    report_bytes,
+    round_volume,
+)  # fmt: skip
 
 _FLOAT, _ID, _PLACE = 4, 8, 4
 
@@ -64,6 +74,10 @@ class Costs:
     byte_seconds: float = 1.5e-9
     """copying and checking one byte that is sent or received"""
     message_seconds: float = 1e-4
+    curve_seconds: float = 3e-10
+    """of each number of a row that its owner holds, times the dimension: second moments, and a turn to eigenvectors"""
+    eigen_seconds: float = 1e-9
+    """of the eigenvectors of a table's curvature, times the dimension cubed, on one thread"""
     threads: int = 1
     """that share this work"""
 
@@ -80,6 +94,8 @@ class Spread:
     """None: the link costs no time"""
     is_overlapped: bool = False
     """whether agreement goes on beside the next round's compute (pull-opt): a round then takes the longer of the two"""
+    is_curved: bool = False
+    """whether the merge rule goes by the curvature of a round, as spectral does"""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -106,7 +122,7 @@ class SchemePlan:
     memory: dict[str, int]
     """of one host: the rows that it trains, and what the agreement holds beside them and the input"""
     round_seconds: dict[str, float]
-    """compute, inspect, merge, handle, link of the slowest host"""
+    """compute, inspect, merge, curvature, handle, link of the slowest host"""
     bottleneck: str
     """the longest of them"""
     epoch_seconds: float
@@ -191,7 +207,7 @@ def plan_run(
 def plan_scheme(shape: RunShape, rates: Rates, spread: Spread, costs: Costs, sets: RoundSets) -> SchemePlan:
     """One scheme, from the rows that a round needs, expected or counted."""
     hosts, rounds = spread.hosts, spread.rounds_per_epoch
-    volume = round_volume(spread.scheme, shape.rows, hosts, shape.dim, spread.bits, sets)
+    volume = round_volume(spread.scheme, shape.rows, hosts, shape.dim, spread.bits, sets, is_curved=spread.is_curved)
     items = shape.items / (hosts * rounds)
     seconds = {"compute": items / rates.items_per_s} | agree_seconds(shape, spread, costs, sets, volume, items)
     agreement = sum(seconds.values()) - seconds["compute"]
@@ -219,10 +235,14 @@ def agree_seconds(
     is_pull = spread.scheme.startswith("pull")
     handled = sum(int((flow.sent() + flow.received()).max()) for flow in volume.flows)
     by_phase = 1 if is_pull else len(TABLES)
-    messages = 2 * (spread.hosts - 1) * (by_phase * len(volume.flows) + 1)  # out and in, and a report
+    exchanges = sum(1 if flow.phase == CURVATURE else by_phase for flow in volume.flows)
+    messages = 2 * (spread.hosts - 1) * (exchanges + 1)  # out and in, and a report
+    curve = len(TABLES) * shape.dim**2 * block_sizes(shape.rows, spread.hosts).max() * costs.curve_seconds
+    eigen = len(TABLES) * shape.dim**3 * costs.eigen_seconds
     return {
         "inspect": items / costs.inspect_items_per_s / costs.threads if is_pull else 0.0,
         "merge": agree_numbers(shape, spread, sets) * costs.number_seconds / costs.threads,
+        "curvature": float(curve / costs.threads + eigen) if spread.is_curved else 0.0,
         "handle": handled * costs.byte_seconds / costs.threads + messages * costs.message_seconds,
         "link": link_seconds(spread.link, volume),
     }

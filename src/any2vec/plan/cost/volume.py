@@ -20,6 +20,8 @@ from any2vec.cluster.message import KINDS, overhead
 from any2vec.plan.sharding.sharding import contiguous_bounds
 
 TABLES = ("input", "output")
+CURVATURE = "curvature"
+"""phase in which hosts agree on the curvature of a round"""
 GATHERED = 1 << 26
 """bytes of rows that all hosts together send to rank 0 at a time, where it gathers them"""
 CHANGE_BYTES, VERDICT_BYTES, RANGE_BYTES = 40, 24, 16
@@ -77,7 +79,7 @@ class Volume:
 
     def bytes_by_phase(self) -> dict[str, int]:
         """Bytes that all hosts send, by phase."""
-        return {flow.phase: sum(flow.bytes_by_kind().values()) for flow in self.flows}
+        return summed([{flow.phase: sum(flow.bytes_by_kind().values())} for flow in self.flows])
 
     def bytes_by_kind(self) -> dict[str, int]:
         """Bytes that all hosts send, by kind."""
@@ -122,27 +124,30 @@ def no_rows(hosts: int) -> RoundSets:
 
 def round_volume(
     scheme: str, num_rows: int, hosts: int, dim: int, bits: int, sets: RoundSets | None = None,
-    coming: RoundSets | None = None,
+    coming: RoundSets | None = None, is_curved: bool = False,
 ) -> Volume:  # fmt: skip
     """What one round sends.
 
     sets: may be left out for rep-base, which sends every row. coming: the next round's, whose ids go along where hosts
-    pull; None: as many.
+    pull; None: as many. is_curved: whether the rule asks for the curvature of each table.
     """
     size_H = block_sizes(num_rows, hosts)
     model, _, form = scheme.partition("-")
     if scheme == "rep-base" or sets is None:
         sets = all_rows(num_rows, hosts)
+    curvature = _curvature_flows(hosts, dim) if is_curved else ()
     if model == "rep":
         assert sets.merged is not None
         merged_TAH = sets.merged[:, None, :]
         num_told = len(TABLES) * (form == "opt")
         return Volume(hosts, (
+            *curvature,
             _flow("reduce", True, size_H, dim, bits, sets.tracked, sets.tracked[:num_told], by_table=True),
             _flow("broadcast", False, size_H, dim, bits, merged_TAH, merged_TAH[:num_told], by_table=True),
         ))  # fmt: skip
     none, told = sets.tracked[:0], _told(scheme, coming or sets)
     return Volume(hosts, (
+        *curvature,
         _flow("pull", False, size_H, dim, bits, sets.tracked, none),
         _flow("reduce", True, size_H, dim, bits, sets.tracked, told),
     ))  # fmt: skip
@@ -154,6 +159,13 @@ def first_volume(scheme: str, num_rows: int, hosts: int, dim: int, sets: RoundSe
         return Volume(hosts, ())
     told = _told(scheme, sets)
     return Volume(hosts, (_flow("inspect", True, block_sizes(num_rows, hosts), dim, 32, told[:0], told),))
+
+
+def _curvature_flows(hosts: int, dim: int) -> tuple[Flow, ...]:
+    """Each host adds up a slice of the triangles of all tables, and tells the sum: sync/base/curvature.py."""
+    slice_H = np.diff(contiguous_bounds(len(TABLES) * dim * (dim + 1) // 2, hosts)) * 4
+    kinds = {"dense": slice_H[None], "control": np.full((1, hosts), overhead(1))}
+    return Flow(CURVATURE, True, kinds), Flow(CURVATURE, False, kinds)
 
 
 def _told(scheme: str, sets: RoundSets) -> np.ndarray:

@@ -21,9 +21,8 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.errors import MessageError
 from any2vec.kernels.rows.spectral import add_moment
+from any2vec.plan.cost.volume import CURVATURE
 from any2vec.plan.sharding.sharding import Striped, contiguous_bounds
-
-PHASE = "curvature"
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ class Curvatures:
         """An array for each host, and one from each, by rank."""
         parts = {host: (Part("dense", array),) for host, array in enumerate(outgoing)}
         own = {self._transport.rank: parts.pop(self._transport.rank)}
-        received = self._transport.exchange(parts, PHASE, self._channel) | own
+        received = self._transport.exchange(parts, CURVATURE, self._channel) | own
         return [received[host][0].array for host in range(self._transport.hosts)]
 
     def _checked(self, array: np.ndarray, size: int) -> np.ndarray:

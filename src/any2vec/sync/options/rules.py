@@ -13,18 +13,22 @@ if TYPE_CHECKING:
 RULES: Registry[MergeRule] = Registry("merge rule", "any2vec.rules", base="any2vec.sync.rules.merge_rule:MergeRule")
 
 
-def rule_class(name: str, *, is_curved: bool = False) -> type[MergeRule]:
-    """The class of a rule. is_curved: whether it may ask for curvature.
+def is_curved(name: str) -> bool:
+    """Whether a merge rule asks for the curvature of a round."""
+    from any2vec.sync.base.curvature import Curved
+
+    return issubclass(RULES.named(name), Curved)
+
+
+def rule_class(name: str, *, has_curvature: bool = False) -> type[MergeRule]:
+    """The class of a rule. has_curvature: whether it may ask for it.
 
     Raises:
         InputError: there is none of that name, it does not load, is no merge rule, or asks for what nobody knows.
     """
-    from any2vec.sync.base.curvature import Curved
-
-    found = RULES.named(name)
-    if issubclass(found, Curved) and not is_curved:
+    if is_curved(name) and not has_curvature:
         raise InputError(
             f"The merge rule {name} goes by the curvature that rows share, which is known between rounds of words and "
             "nodes with negative sampling alone; choose another one, such as blend."
         )
-    return found
+    return RULES.named(name)

@@ -11,7 +11,8 @@ from any2vec.plan.cost.estimate import TEXT, HostPart, part_of_graph, part_of_te
 from any2vec.plan.cost.hosts import Costs, Pace, RunPlan, Spread, accessed_bytes, check_pace, plan_run
 from any2vec.plan.cost.size import Forecast
 from any2vec.sync.options.names import MERGES
-from any2vec.sync.options.rounds import RoundAgreement
+from any2vec.sync.options.rules import is_curved
+from any2vec.tasks.words.agreement import agreement_of
 from any2vec.tasks.words.sizing import Sized, size_of_input, size_of_plan
 from any2vec.units import duration, number, parts, size
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 _SAID = {
     "compute": "training", "inspect": "finding rows", "merge": "merging rows",
-    "handle": "copies and messages", "link": "links",
+    "curvature": "the curvature of rows", "handle": "copies and messages", "link": "links",
 }  # fmt: skip
 """parts of a round, as JSON has them -> in words"""
 
@@ -105,14 +106,14 @@ def _spread(spec: RunSpec) -> Any:
     """The hosts and their agreement, as the flags have them."""
     if spec.sync.cache != "none":
         raise InputError(f"What a cache saves depends on the data; plan without it, got --cache {spec.sync.cache}.")
-    agreement = RoundAgreement.of(spec.hosts, spec.sync)
+    agreement = agreement_of(spec)
     if not agreement.agreement.has_scheme:
         raise InputError(f"Only {', '.join(MERGES)} can be planned, got --sync {agreement.sync}.")
     hosts = spec.hosts.trainers or 1
     return Spread(
         hosts=hosts, rounds_per_epoch=agreement.rounds(hosts), scheme=agreement.form(hosts) or "pull-opt",
         bits=agreement.bits, link=spec.hosts.link_model,
-        is_overlapped=agreement.overlap,
+        is_overlapped=agreement.overlap, is_curved=is_curved(agreement.sync),
     )  # fmt: skip
 
 

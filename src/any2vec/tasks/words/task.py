@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from any2vec.cluster.launch.join import joined
 from any2vec.errors import InputError
-from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.options.row_cache import CACHES, CachedRows, check_no_cache_rows
+from any2vec.tasks.words.agreement import agreement_of
 from any2vec.train.spec import Hooks
 from any2vec.train.task import HOSTS, RUN, Nouns, Task, file_names
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from any2vec.embeddings import Embeddings
     from any2vec.options.planning import HostMachines, ItemShape, TokenShape
     from any2vec.plan.cost.size import Forecast, Size
+    from any2vec.sync.options.rounds import RoundAgreement
     from any2vec.tasks.words.prepare import Prepared
     from any2vec.train.spec import Request, RunSpec
     from any2vec.types import Stage
@@ -78,7 +79,7 @@ class Words(Task):
     help: ClassVar = {
         "sync": "blend, spectral, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD], frequent, "
         "ds-sync[:random|butterfly|topology][:SIZE], server:async, server:bounded:ROUNDS or server-mean "
-        "[default blend]",
+        "[default spectral for text with negative sampling, else blend]",
         "rounds_per_epoch": "rounds per epoch, 1..1,000,000; default 1.5 per host, with a cache 200",
         "cache": CACHES,
         "staleness_bound": "batches by which rows may be stale with --memory, 1 or more; by default 1 with one "
@@ -152,7 +153,7 @@ class Words(Task):
     def agreement(self, spec: RunSpec) -> RoundAgreement | CachedRows:
         if spec.sync.cache == "none":
             check_no_cache_rows(spec.sync)
-            return RoundAgreement.of(spec.hosts, spec.sync)
+            return agreement_of(spec)
         if spec.hosts.partition is not None:
             raise InputError(
                 f"partition does not go with cache {spec.sync.cache}, in which hosts do not wait for each other: all "
