@@ -146,7 +146,8 @@ def _run(bench: Bench, hosts: int, scheme: str, rounds: int) -> Seen:
 
     result = bench.any2vec(
         "train", "skipgram", bench.words(), "--epochs", 1, "--threads", 1, "--hosts", hosts,
-        "--sync", "blend", "--scheme", scheme, "--rounds-per-epoch", rounds, "--out", bench.scratch("any2vec-hosts"), "--overwrite",
+        "--sync", "blend", "--scheme", scheme, "--rounds-per-epoch", rounds,
+        "--out", bench.scratch("any2vec-hosts"), "--overwrite",
     ).result  # fmt: skip
     phases = ("inspect", "pull", "reduce", "broadcast")
     return Seen(
