@@ -19,11 +19,11 @@ import numpy as np
 
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.models.stream.token_batch import GAP, LinesOf, TokenBatch
-from any2vec.sampling.replay import ReplayBuffer
 from any2vec.sources.base.cutter import LineBatch
 from any2vec.sources.base.inflow import Inflow
 from any2vec.sources.base.records import SeenLines
 from any2vec.tasks.stream.line_queue import Cut, LineQueue
+from any2vec.tasks.stream.replay import Replay
 from any2vec.types import State, Stateful, Work
 
 LOOK_SECONDS = 0.2
@@ -43,15 +43,6 @@ class Limits:
 
     def are_reached(self, words: int, steps: int) -> bool:
         return (self.words is not None and words >= self.words) or (self.steps is not None and steps >= self.steps)
-
-
-@dataclass(frozen=True)
-class Replay:
-    """Sentences that are trained once more."""
-
-    buffer: ReplayBuffer
-    share: float
-    """for each new sentence so many of before"""
 
 
 class TokenBatches:
@@ -143,7 +134,7 @@ class TokenBatches:
         if self.seen is not None:
             parts["seen."] = self.seen
         if self.replay is not None:
-            parts["replay."] = self.replay.buffer
+            parts["replay."] = self.replay
         return parts
 
     def state_dict(self) -> State:
@@ -207,11 +198,9 @@ class TokenBatches:
 
     def _replayed(self, replay: Replay, tokens: np.ndarray) -> list[TokenBatch]:
         """Sentences of before, in place of so many new ones; the new ones are kept for later."""
-        wanted = int(replay.share * np.count_nonzero(tokens < 0))
-        drawn = replay.buffer.draw(wanted, self.vocabulary.birth_V)
-        replay.buffer.put(tokens, self.vocabulary.births)
-        made = self._batch(drawn.tokens, np.zeros(0, np.int64), 0, ())
-        return [] if made.is_idle else [replace(made, is_replayed=True)]
+        drawn, sentences = replay.exchange(tokens, self.vocabulary, self.number)
+        made = self._batch(drawn, np.zeros(0, np.int64), 0, ())
+        return [] if made.is_idle else [replace(made, is_replayed=True, sentences=sentences)]
 
     def _batch(self, tokens: np.ndarray, born: np.ndarray, words: int, lines: tuple[LinesOf, ...]) -> TokenBatch:
         tokens.flags.writeable = False  # one type for the kernels, whoever made the array

@@ -26,13 +26,14 @@ from any2vec.sources.base.source import Source
 from any2vec.sources.opening import open_source
 from any2vec.sources.subprocess_source import open_subprocesses
 from any2vec.tasks.stream import progress
-from any2vec.tasks.stream.batches import Limits, Replay, TokenBatches
+from any2vec.tasks.stream.batches import Limits, TokenBatches
 from any2vec.tasks.stream.folder import IDS, TrainedIds, forget_stream, stream_folder, write_stream
 from any2vec.tasks.stream.hosts.work_queue import QueueLearner, sent_by_all
 from any2vec.tasks.stream.models import budget, make_learner
 from any2vec.tasks.stream.monitor import BATCHES, StreamMonitor
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.progress import LOG, StreamCounts, StreamProgress
+from any2vec.tasks.stream.replay import Replay
 from any2vec.tasks.stream.settings import memory_bytes
 from any2vec.train.checkpoint import Checkpoint
 from any2vec.train.frame import Program
@@ -254,5 +255,8 @@ def _opened(request: Request) -> list[Source]:
 def _replay(options: StreamOptions) -> Replay | None:
     if not options.replay:
         return None
-    buffer = ReplayBuffer(max_tokens=options.replay_words or REPLAY_WORDS, seed=options.seed)
+    buffer = ReplayBuffer(
+        max_tokens=options.replay_words or REPLAY_WORDS, alpha=options.replay_alpha, beta=options.replay_beta,
+        seed=options.seed,
+    )  # fmt: skip
     return Replay(buffer, options.replay)

@@ -18,7 +18,7 @@ from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.sync.drivers.dense_batches import DenseBatches
 from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.summed_batches import SummedBatches
-from any2vec.tasks.stream.hosts.wire import Receiver, is_put, stats_part
+from any2vec.tasks.stream.hosts.wire import Receiver, is_put, stats_parts
 from any2vec.train.loop import LoopParts
 from any2vec.types import Stats, Work
 
@@ -55,7 +55,7 @@ class QueueBatches:
                 learner.load_state_dict(
                     dict(zip(learner.state_dict(), (part.array for part in parts[1:]), strict=True))
                 )
-                self.queue_worker.report([stats_part(Stats(0, 0.0, 0))])
+                self.queue_worker.report(stats_parts(Stats(0, 0.0, 0)))
             else:
                 piece = receiver.piece(parts)
                 if isinstance(driver, ServedBatches):
@@ -66,7 +66,7 @@ class QueueBatches:
 
     def on_work(self, work: Work[TokenBatch], stats: Stats) -> None:
         """A batch has ended."""
-        self.queue_worker.report([stats_part(stats)])
+        self.queue_worker.report(stats_parts(stats, work.payload.sentences))
 
 
 def assigned_parts(

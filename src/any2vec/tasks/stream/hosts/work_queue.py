@@ -21,7 +21,7 @@ from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError
 from any2vec.models.stream.learner import StreamLearner
-from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.models.stream.token_batch import Sentences, TokenBatch
 from any2vec.plan.order.roles import StreamRoles
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.options.rules import rule_class
@@ -56,8 +56,9 @@ class QueueLearner:
         self._round: list[TokenBatch] = []
         self._birth = 0
         self._received = Stats(0, 0.0, 0)
-        self._replayed: set[int] = set()
-        """pieces of lines that have been trained before: their loss is not that of new lines"""
+        self._replayed: dict[int, Sentences | None] = {}
+        """pieces of lines that have been trained before: their loss is not that of new lines, but may decide what is
+        replayed"""
         self._is_settled = True
         self._num_rows = max((len(table) for table in getattr(own, "tables", {}).values()), default=0)
         """V; 0: batches bring what their rows stand for, and nothing is kept by row"""
@@ -198,7 +199,7 @@ class QueueLearner:
         if self._num_rows:
             batches = without_lost_rows(batches, self._num_rows)
         # A trainer that has no batch in the last round before a rest gets an empty one, and so keeps in step.
-        batches += [replace(batches[-1], tokens=np.zeros(0, np.int32), words=0, prepared=None)] * (
+        batches += [replace(batches[-1], tokens=np.zeros(0, np.int32), words=0, prepared=None, sentences=None)] * (
             len(self._clock) - len(batches)
         )
         for peer, batch in zip(self.work_queue.peers, batches, strict=True):
@@ -208,17 +209,19 @@ class QueueLearner:
         piece = Piece(replace(batch, born=born), self._clock[peer], self._birth)
         number = self.work_queue.assign(self._senders[peer].parts(piece), peer)
         if batch.is_replayed:
-            self._replayed.add(number)
+            self._replayed[number] = batch.sentences
         self._clock[peer] += 1
 
     def _receive(self, done_pieces: list[Done]) -> None:
         for done in done_pieces:
-            if len(done.parts) != 1:
-                raise HostError(f"Rank {done.peer} sent {len(done.parts)} parts about a batch, not one.")
+            is_replayed, sentences = done.number in self._replayed, self._replayed.pop(done.number, None)
+            wanted = 1 if sentences is None else 2
+            if len(done.parts) != wanted:
+                raise HostError(f"Rank {done.peer} sent {len(done.parts)} parts about a batch, not {wanted}.")
             self.batches += 1
-            if done.number in self._replayed:
-                self._replayed.discard(done.number)
-            else:
+            if sentences is not None:
+                sentences.loss_N[:] = done.parts[1].array
+            if not is_replayed:
                 self._received += stats_of(done.parts[0])
 
 
