@@ -23,6 +23,7 @@ from any2vec.sources.base.cutter import LineBatch
 from any2vec.sources.base.inflow import Inflow
 from any2vec.sources.base.records import SeenLines
 from any2vec.tasks.stream.line_queue import Cut, LineQueue
+from any2vec.tasks.stream.recent_pairs import RecentPairs
 from any2vec.tasks.stream.replay import Replay
 from any2vec.types import State, Stateful, Work
 
@@ -55,6 +56,7 @@ class TokenBatches:
         linger: seconds of waiting for the lines of a batch after which what there is makes one; 0: it waits for all.
         prepare: what the learner makes of a batch's tokens, beside the training of the batch before.
         replay: behind each batch comes one of sentences of before.
+        pairs: counts those of each new batch.
     """
 
     def __init__(
@@ -70,10 +72,11 @@ class TokenBatches:
         keeps_ids: bool,
         prepare: Callable[[np.ndarray, StreamVocabulary], Any],
         replay: Replay | None = None,
+        pairs: RecentPairs | None = None,
     ) -> None:
         self.inflow, self.seen, self.vocabulary = inflow, seen, vocabulary
         self.subsample, self.linger, self.limits = subsample, linger, limits
-        self.prepare, self.replay = prepare, replay
+        self.prepare, self.replay, self.pairs = prepare, replay, pairs
         self.lines = LineQueue(batch_bytes, keeps_ids)
         self.number = self.offset = self.words = 0
         """of the next batch; words of all before it"""
@@ -135,6 +138,8 @@ class TokenBatches:
             parts["seen."] = self.seen
         if self.replay is not None:
             parts["replay."] = self.replay
+        if self.pairs is not None:
+            parts["pairs."] = self.pairs
         return parts
 
     def state_dict(self) -> State:
@@ -192,6 +197,8 @@ class TokenBatches:
         }
         tokens = encoded[0] if len(encoded) == 1 else np.concatenate([np.zeros(0, np.int32), *encoded])
         made = self._batch(tokens, vocabulary.born(), sum(words_of.values()), _lines_of(cut, words_of))
+        if self.pairs is not None:
+            self.pairs.add(made, vocabulary)
         self.number += 1
         self.words += made.words
         return made
