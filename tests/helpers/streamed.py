@@ -110,7 +110,14 @@ def over_hosts(
             None
             if sync == "dense"
             else StreamTables(
-                transport, roles, start, (MAX_ROWS, DIM), bound, Sum if sync == "sync" else None, patience
+                transport,
+                roles,
+                start,
+                {name: table.shape for name, table in own.tables.items()},
+                own.fixed_tables,
+                bound,
+                Sum if sync == "sync" else None,
+                patience,
             )
         )
         if transport.rank in roles.training:
@@ -150,9 +157,9 @@ class Watched(ServedBatches):
     seen: list[Any]
 
     def after(self, work: Work[TokenBatch], stats: Stats) -> None:
-        transport, bounds = self.tables.client.transport, np.unique(self.tables.bounds)
-        asked, changed = [], []
+        transport, asked, changed = self.tables.client.transport, [], []
         for name, rows in self._rows.items():
+            bounds = np.unique(self.tables.bounds[name])
             is_changed = (self.here[name][rows] != self._start[name]).any(axis=1)
             asked.append(np.diff(np.searchsorted(self._places[name], bounds)).tolist())
             changed.append(np.diff(np.searchsorted(self._places[name][is_changed], bounds)).tolist())

@@ -6,6 +6,7 @@ Legend: V rows of the tables (capacity), D dim, R rows, T tokens.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
@@ -59,6 +60,9 @@ class StreamedSkipGram:
         """no row from here on has ever been used"""
         self._threads = TrainingThreads(threads)
 
+    fixed_tables: ClassVar[tuple[str, ...]] = ()
+    """those whose rows are all there from the start, whatever words come"""
+
     @staticmethod
     def row_bytes(config: StreamSkipGram) -> int:
         """Memory that a row takes: two tables, and their copies while a snapshot is written."""
@@ -107,6 +111,13 @@ class StreamedSkipGram:
     def tables(self) -> dict[str, np.ndarray]:
         """The tables by name, float32 (V, D): what hosts that train together hold of them is a copy of these rows."""
         return {"input": self.input_VD, "output": self.output_VD}
+
+    def rows_of(self, name: str, vocabulary: StreamVocabulary) -> np.ndarray:
+        """The rows of a table that vectors are made of, int64."""
+        return vocabulary.rows()
+
+    def note(self, batch: TokenBatch) -> None:
+        """Remember what is not in the rows of a batch that others train: nothing."""
 
     def start_values(self, name: str, rows: np.ndarray) -> np.ndarray:
         """What rows of a table begin with, float32 (R, D): input uniform as word2vec's, by their numbers; output 0."""

@@ -10,20 +10,24 @@ Legend: T tokens, V rows of the tables, R rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.errors import MessageError
 from any2vec.models.stream.char_step import BatchWords
+from any2vec.models.stream.ngram import SpelledRows
 from any2vec.models.stream.token_batch import Sentences, TokenBatch
 from any2vec.types import Stats
 
 TRAIN, PUT = 1, 2
 """kinds of pieces: a batch; a state to go on from"""
-_NUMBERS, _WORD_PARTS = 8, 5
+_NUMBERS = 8
+_PREPARED: dict[int, Callable[..., Any]] = {3: SpelledRows, 5: BatchWords}
+"""what a model has of a batch's words, by its number of arrays"""
 _NEWS, _WEIGHTS = 1, 2
 """bits that say which parts come"""
 
@@ -65,7 +69,7 @@ class Sender:
         if batch.sentences is not None:
             parts.append(Part("dense", batch.sentences.weight_N))
         if batch.prepared is not None:
-            parts += [Part("dense", array) for array in _words_of(batch.prepared)]
+            parts += [Part("dense", array) for array in vars(batch.prepared).values()]
         return parts
 
 
@@ -85,7 +89,7 @@ class Receiver:
         comes = numbers[7] if len(numbers) == _NUMBERS else 0
         weights_at = 7 if comes & _NEWS else 4
         words_at = weights_at + bool(comes & _WEIGHTS)
-        if len(numbers) != _NUMBERS or numbers[0] != TRAIN or len(parts) not in (words_at, words_at + _WORD_PARTS):
+        if len(numbers) != _NUMBERS or numbers[0] != TRAIN or len(parts) - words_at not in (0, *_PREPARED):
             raise MessageError(f"{len(parts)} parts that begin with {numbers} are no batch of a stream.")
         _, clock, birth, number, offset, words, before, _ = numbers
         tokens = parts[2].array
@@ -97,7 +101,7 @@ class Receiver:
             self._last, number=number, tokens=tokens, offset=offset, born=parts[3].array,
             keep_rate=float(parts[1].array[0]), words=words, words_before=before,
             sentences=_sentences(*parts[weights_at:words_at]),
-            prepared=BatchWords(*(part.array for part in parts[words_at:])) if len(parts) > words_at else None,
+            prepared=_prepared([part.array for part in parts[words_at:]]),
         )  # fmt: skip
         return Piece(self._last, clock, birth)
 
@@ -111,8 +115,8 @@ def is_put(parts: Sequence[Part]) -> bool:
     return bool(parts) and parts[0].array.tolist() == [PUT]
 
 
-def _words_of(prepared: BatchWords) -> list[np.ndarray]:
-    return [prepared.row_R, prepared.symbol_RS, prepared.size_R, prepared.cuts, prepared.negatives]
+def _prepared(arrays: list[np.ndarray]) -> Any:
+    return _PREPARED[len(arrays)](*arrays) if arrays else None
 
 
 def _sentences(*weights: Part) -> Sentences | None:

@@ -60,7 +60,7 @@ class QueueLearner:
         """pieces of lines that have been trained before: their loss is not that of new lines, but may decide what is
         replayed"""
         self._is_settled = True
-        self._num_rows = max((len(table) for table in getattr(own, "tables", {}).values()), default=0)
+        self._num_rows = len(next(iter(getattr(own, "tables", {}).values()), ()))
         """V; 0: batches bring what their rows stand for, and nothing is kept by row"""
 
     @classmethod
@@ -113,8 +113,8 @@ class QueueLearner:
         self.own.load_state_dict(state)
         known = {name: np.ascontiguousarray(array) for name, array in self.own.state_dict().items()}
         if self.tables is not None:
-            for name, rows in known.items():
-                self.tables.write(name, rows)
+            for name in self.own.tables:
+                self.tables.write(name, known[name])
             self.tables.load_state_dict(state)
         else:
             for peer in self.work_queue.peers:
@@ -125,8 +125,8 @@ class QueueLearner:
         """The vectors of the words that have a row; everything that was dealt is in them."""
         self.settle()
         if self.tables is not None:
-            rows = vocabulary.rows()
             for name, table in self.own.tables.items():
+                rows = self.own.rows_of(name, vocabulary)
                 table[rows] = self.tables.read(name, rows)
         return self.own.embeddings(vocabulary)
 
@@ -206,6 +206,8 @@ class QueueLearner:
             self._assign(batch, peer, rows if self.tables is None else np.zeros(0, np.int64))
 
     def _assign(self, batch: TokenBatch, peer: int, born: np.ndarray) -> None:
+        if self._num_rows:
+            self.own.note(batch)
         piece = Piece(replace(batch, born=born), self._clock[peer], self._birth)
         number = self.work_queue.assign(self._senders[peer].parts(piece), peer)
         if batch.is_replayed:
@@ -230,9 +232,9 @@ def make_tables(transport: Transport, roles: StreamRoles, agreement: StreamAgree
     if agreement.sync == "dense" or hasattr(own, "step"):
         return None
     start = {name: partial(own.start_values, name) for name in own.tables}
-    rows, dim = next(iter(own.tables.values())).shape
+    shapes = {name: table.shape for name, table in own.tables.items()}
     rule = None if agreement.rule is None else rule_class(agreement.rule)
-    return StreamTables(transport, roles, start, (rows, dim), agreement.bound, rule)
+    return StreamTables(transport, roles, start, shapes, own.fixed_tables, agreement.bound, rule)
 
 
 def sent_by_all(transport: Transport) -> dict[str, Any]:
