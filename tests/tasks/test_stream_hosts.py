@@ -112,6 +112,28 @@ def test_several_trainers_of_ngrams_learn_what_one_learns(tmp_path: Path, sync: 
     assert (spread.embeddings.encoder.gram_GD != start).any(axis=1).mean() > 0.99  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(("sync", "servers"), [("sync", 0), ("sync", 1), ("async", 0), ("async", 2), ("bounded", 0)])
+def test_trainers_of_a_dense_model_agree_by_sums_or_servers(tmp_path: Path, sync: str, servers: int) -> None:
+    pytest.importorskip("torch")
+    model = StreamCharLstm(
+        dim=8, hidden=8, byte_dim=4, batch_pairs=256, shared_negatives=16, subsample=0.0, device="cpu"
+    )
+    options = OPTIONS | {"batch_bytes": 300}
+    files = [str(text_file(tmp_path / f"{number}.txt", 150, number)) for number in range(2)]
+    alone = stream(model, files, options=StreamOptions(**options), storage="20MB")
+    run = {
+        "hosts": any2vec.HostOptions(logical_hosts=2, servers=servers), "sync": sync, "storage": "20MB",
+        "out": tmp_path / "out",
+    }  # fmt: skip
+    stream(model, files, options=StreamOptions(**options, steps=4), **run)
+    spread = stream(model, files, options=StreamOptions(**options, resume=True), **run)
+    assert alone is not None and spread is not None
+    assert spread.summary["words"] == alone.summary["words"] and spread.summary["checkpoints"] > 1
+    assert spread.summary["loss"] == pytest.approx(alone.summary["loss"], abs=0.4)
+    stale = spread.summary["staleness"]
+    assert set(stale) == {"0"} if sync == "sync" else sum(stale.values()) > 10
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -129,8 +151,9 @@ def test_options_that_would_do_nothing_are_refused(options: dict[str, Any], said
 def test_what_cannot_be_spread_is_refused() -> None:
     with pytest.raises(InputError, match="ngram has rows beside them"):
         check_model(StreamNGram(dim=8), StreamAgreement(trainers=2, sync="dense"))
-    with pytest.raises(InputError, match="--sync sync"):
-        check_model(StreamCharLstm(dim=8), StreamAgreement(trainers=2, sync="async"))
+    for sync in ("dense", "adasum"):
+        with pytest.raises(InputError, match="must be sync, bounded or async"):
+            check_model(StreamCharLstm(dim=8), StreamAgreement(trainers=2, sync=sync))
     with pytest.raises(InputError, match="several hosts"):
         stream(MODEL, ["none"], hosts=any2vec.HostOptions(servers=2))
     with pytest.raises(InputError, match="this one alone"):

@@ -69,10 +69,10 @@ def make_learner(request: Request, room: Budget) -> StreamLearner:
 def check_model(model: StreamModel, hosts: StreamAgreement) -> None:
     """InputError unless a model can be trained so by several hosts."""
     if model.is_dense:
-        if hosts.sync != "sync" or hosts.servers:
+        if hosts.sync not in ("sync", "bounded", "async"):
             raise InputError(
-                f"The trainers of {model.name} sum their gradients at every step and hold all parameters; give them "
-                "--sync sync and no servers."
+                f"The trainers of {model.name} agree on gradients at every step, so --sync must be sync, bounded or "
+                f"async, got {hosts.sync!r}."
             )
     elif hosts.sync == "dense" and loaded(LEARNERS[model.name]).fixed_tables:
         raise InputError(

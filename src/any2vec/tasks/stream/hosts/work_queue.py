@@ -27,6 +27,7 @@ from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.options.rules import rule_class
 from any2vec.sync.options.streams import StreamAgreement
 from any2vec.tables.server.request import ANY_TIME
+from any2vec.tasks.stream.hosts.dense_steps import dense_in_rounds
 from any2vec.tasks.stream.hosts.wire import Piece, Sender, put_parts, stats_of
 from any2vec.train.in_memory.hosts import gather_numbers
 from any2vec.types import State, Stats, Work
@@ -60,6 +61,8 @@ class QueueLearner:
         """pieces of lines that have been trained before: their loss is not that of new lines, but may decide what is
         replayed"""
         self._is_settled = True
+        self.is_stale = False
+        """whether trainers that have the whole state step by gradients of former parameters: servers count those"""
         self._num_rows = len(next(iter(getattr(own, "tables", {}).values()), ()))
         """V; 0: batches bring what their rows stand for, and nothing is kept by row"""
 
@@ -69,7 +72,13 @@ class QueueLearner:
         roles = StreamRoles.of(transport.hosts, agreement.servers)
         tables = make_tables(transport, roles, agreement, own)
         transport.barrier("ready", timeout=LONG_WORK)
-        return cls(own, WorkQueue(transport, roles.training, agreement.credits), tables, agreement.in_rounds)
+        is_dense = hasattr(own, "step")
+        found = cls(
+            own, WorkQueue(transport, roles.training, agreement.credits), tables,
+            dense_in_rounds(agreement) if is_dense else agreement.in_rounds,
+        )  # fmt: skip
+        found.is_stale = is_dense and not agreement.in_rounds
+        return found
 
     def compile(self) -> None:
         self.own.compile()
@@ -179,8 +188,9 @@ class QueueLearner:
             HostError: a host is lost.
         """
         assigned = {str(peer): count for peer, count in self.work_queue.assigned.items()}
-        of_rows = {"dropped": 0, "staleness": {"0": self.batches}} if self.tables is None else self.tables.metrics()
-        return {"batches": assigned, **of_rows}
+        if self.tables is not None:
+            return {"batches": assigned, **self.tables.metrics()}
+        return {"batches": assigned, "dropped": 0, "staleness": {} if self.is_stale else {"0": self.batches}}
 
     def _assign_round(self) -> None:
         """Start what was born, then assign what has come together."""
@@ -237,10 +247,15 @@ def make_tables(transport: Transport, roles: StreamRoles, agreement: StreamAgree
     return StreamTables(transport, roles, start, shapes, own.fixed_tables, agreement.bound, rule)
 
 
-def sent_by_all(transport: Transport) -> dict[str, Any]:
-    """Bytes that all hosts have sent, at rank 0; all call it together."""
-    every = gather_numbers(transport, {}, LONG_WORK)
-    return {name: summed([one[name] for one in every]) for name in ("bytes_by_kind", "bytes_by_phase")}
+def sent_by_all(transport: Transport, own: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Bytes that all hosts have sent, at rank 0; all call it together.
+
+    own: what this host's agreement on dense parameters says; then the staleness of gradients in steps, too.
+    """
+    every = gather_numbers(transport, own or {}, LONG_WORK)
+    found = {name: summed([one[name] for one in every]) for name in ("bytes_by_kind", "bytes_by_phase")}
+    stale = [one["overtaken"] for one in every if "overtaken" in one]
+    return found | ({"staleness": stale[0]} if stale else {})
 
 
 def without_lost_rows(batches: list[TokenBatch], num_rows: int) -> list[TokenBatch]:
