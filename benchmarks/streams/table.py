@@ -10,6 +10,7 @@ from benchmarks.streams import pip
 from benchmarks.streams import speed as streams_speed
 from benchmarks.streams import statistics as streams_statistics
 from benchmarks.streams import traffic as streams_traffic
+from benchmarks.streams import unseen as streams_unseen
 from benchmarks.table import Table
 
 TABLE = Table(
@@ -18,6 +19,7 @@ TABLE = Table(
     rows=(
         *streams_speed.ROWS,
         *streams_models.ROWS,
+        *streams_unseen.ROWS,
         *streams_statistics.ROWS,
         *streams_drift.ROWS,
         *streams_traffic.ROWS,
