@@ -119,7 +119,7 @@ ROWS = (
             ),
         ),
         run=unseen_words,
-        minutes=25,
+        minutes=30,
         settings="other suffixes and stems",
     ),
 )  # fmt: skip
