@@ -40,7 +40,7 @@ from any2vec.train.checkpoint import FILE
 from cli_runs import done, refused
 from naive.skipgram.skipgram import train_skipgram_block as naive_block
 
-PROGRAMS = Path(__file__).parents[1] / "programs"
+PROGRAMS = Path(__file__).parents[2] / "programs"
 
 
 def lines_of(num: int, seed: int = 1) -> list[str]:
