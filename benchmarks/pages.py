@@ -43,8 +43,11 @@ CHOICE = {
         "link-bound": (0,),
     },
     "streams": {
-        "streaming-vs-batch": (0, 1), "stream-speed": (0, 1), "stream-memory": (0,), "statistics-memory": (0,),
-        "stream-kills": (0,), "char-LSTM": (0,), "unseen words": (0, 1, 2, 3), "one-source-stalls": (0, 1),
+        "streaming-vs-batch": (0, 1), "stream-speed, 1 of 2 cores trains": (0,),
+        "stream-speed, 2 of 2 cores train": (0,),
+        "stream-memory": (0,), "statistics-memory": (0,), "statistics-memory at 1 GB": (0, 1),
+        "stream-kills": (0,), "char-LSTM": (0,), "char-LSTM, own negatives": (0,), "unseen words": (0, 1, 2, 3),
+        "one-source-stalls": (0, 1),
         "kill-any-role": (0, 1, 2), "table-traffic": (0,),
     },
 }  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.bench import Bench
 from benchmarks.table import Reading
 from benchmarks.tuning import best_inside
-from benchmarks.words.halves import JUDGE, TUNE, cut_sets
+from benchmarks.words.halves import JUDGE, TUNE, halves
 
 HOSTS = 32
 WORDS = {"dim": 100, "window": 5, "num_negatives": 5, "subsample": 1e-4, "min_count": 5}
@@ -134,7 +134,7 @@ def run_of_words(
 ) -> dict[str, Any]:
     """One kept run of skip-gram, scored by both halves."""
     options = WORDS | {"learning_rate": rate}
-    return run_on_hosts(bench, "SkipGram", options, hosts, text, epochs, seed, ("--halves", _halves(bench)))
+    return run_on_hosts(bench, "SkipGram", options, hosts, text, epochs, seed, ("--halves", halves(bench)))
 
 
 def _run(
@@ -143,17 +143,6 @@ def _run(
     how = {"cache": side, "cache_rows": 0.3} if side.startswith("het") else {"sync": side}
     hosts = None if side == ONE else {"logical_hosts": 4 if bench.quick else HOSTS, **how, **more}
     return run_of_words(bench, rate, hosts, text, epochs, seed)
-
-
-def _halves(bench: Bench) -> Path:
-    """The folder of the sets' halves."""
-    target = bench.scratch("halves")
-
-    def cut() -> Path:
-        cut_sets(bench.data("wordeval"), target)
-        return target
-
-    return Path(bench.once("halves", cut))
 
 
 def _copy_words(source: Path, target: Path, most: int) -> None:

@@ -1,4 +1,4 @@
-"""Rows about words made of characters: the character model's speed, words never seen, n-grams beside fastText."""
+"""Rows about words made of characters: the character model's speed, n-grams beside fastText."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from typing import Any
 from benchmarks.bench import Bench
 from benchmarks.streams.pip import TEXT_BYTES
 from benchmarks.table import Measure, Reading, Row, ratio_reading
-from benchmarks.words.text import DIM, MIN_COUNT, MODEL, SIMILARITY, WINDOW
+from benchmarks.words.text import DIM, MIN_COUNT, MODEL, SIMILARITY
 
 BATCH, QUICK_BATCH = 2048, 256
 """pairs of a step, of both sides"""
 HIDDEN, BYTE_DIM = 128, 32
-STEMS, TOPICS, LINES = 200, 50, 60_000
-PLANTED = ("--dim", 50, "--window", 10, "--subsample", 0, "--memory", "300MB")
-CHARACTERS = ("--hidden", HIDDEN, "--byte-dim", BYTE_DIM, "--batch-pairs", BATCH)
+SHARED = 128
+"""negatives that the pairs of a step share, as our model has them"""
 RARE = "EN-RW-STANFORD.txt"
-TOP = 10
-MODELS = ("char-lstm", "ngram")
 RATE = 0.05
 
 
@@ -35,6 +32,16 @@ class Scored:
 
 
 def char_lstm(bench: Bench) -> list[Reading]:
+    """The peer has as many negatives for all pairs of a step as our model has."""
+    return _beside_every_occurrence(bench, SHARED)
+
+
+def char_lstm_own_negatives(bench: Bench) -> list[Reading]:
+    """The peer draws five negatives for each pair, and encodes each of them."""
+    return _beside_every_occurrence(bench, 0)
+
+
+def _beside_every_occurrence(bench: Bench, shared: int) -> list[Reading]:
     """Alternating: the steps of our model, then of one that encodes every occurrence of the same pairs."""
     ours: list[dict[str, Any]] = []
     theirs: list[dict[str, Any]] = []
@@ -47,8 +54,9 @@ def char_lstm(bench: Bench) -> list[Reading]:
                 "any2vec_char_lstm.py", "--text", bench.words(), "--pairs", pairs, "--words", words, *shape
             ).result
         )
-        steps = 1 if bench.quick else 2
-        theirs.append(bench.ours("torch_char_lstm.py", "--pairs", pairs, "--steps", steps, *shape).result)
+        steps = 1 if bench.quick else 2 if not shared else 6
+        flags = ("--pairs", pairs, "--steps", steps, "--shared-negatives", shared, *shape)
+        theirs.append(bench.ours("torch_char_lstm.py", *flags).result)
     bench.runs["runs"] = {"any2vec": ours, "every occurrence": theirs}
     sides = [[one["pairs_per_s"] for one in side] for side in (ours, theirs)]
     spent = [statistics.median(one["cpu_seconds"] / one["pairs"] for one in side) for side in (ours, theirs)]
@@ -58,29 +66,6 @@ def char_lstm(bench: Bench) -> list[Reading]:
             value=spent[1] / spent[0],
             text=f"{spent[1] / spent[0]:.3g}×; {1e6 * spent[0]:.0f} / {1e6 * spent[1]:.0f} µs",
         ),
-    ]
-
-
-def unseen_words(bench: Bench) -> list[Reading]:
-    """Forms that are never seen among planted ones; then the rare words of RW, after one pass over real text."""
-    from any2vec.testing.planted_stream import PlantedStream
-
-    lines = 500 if bench.quick else LINES
-    planted = PlantedStream(stems=10 if bench.quick else STEMS, topics=TOPICS, form_share=0.3, topic_share=0.4)
-    text = bench.made(f"planted-forms-{lines}.txt", lambda path: planted.write(path, 0, lines))
-    found = {model: _found(bench, model, text, planted) for model in MODELS}
-    rare = {model: _rare(bench, model) for model in MODELS}
-    bench.runs["stems found"], bench.runs["rare words"] = found, rare
-    text_of_rare = "; ".join(
-        f"{model} {100 * (one['spearman'] or 0):.1f} ({one['covered']:,} of {one['pairs']:,} pairs)"
-        for model, one in rare.items()
-    )
-    covered = min(one["covered"] / one["pairs"] for one in rare.values())
-    ahead = 100 * ((rare["char-lstm"]["spearman"] or 0) - (rare["ngram"]["spearman"] or 0))
-    return [
-        *(Reading(value=found[model], text=f"{100 * found[model]:.1f} %") for model in MODELS),
-        Reading(value=covered, text=f"{100 * covered:.0f} %"),
-        Reading(value=ahead, text=f"{ahead:+.1f} points: {text_of_rare}"),
     ]
 
 
@@ -103,32 +88,7 @@ def ngram(bench: Bench) -> list[Reading]:
     ]
 
 
-def _found(bench: Bench, model: str, text: Path, planted: Any) -> float:
-    """Share of the forms never seen whose stem is among the nearest of those that were."""
-    from any2vec.embeddings import Embeddings
-
-    out = bench.scratch(f"planted-{model}")
-    flags = (*PLANTED, *(CHARACTERS if model == "char-lstm" else ()))
-    bench.any2vec("stream", model, text, "--out", out, *flags, "--threads", 1, "--overwrite", "--quiet")
-    embeddings = Embeddings.load(out)
-    pairs = [(form, stem) for form, stem in planted.unseen() if stem in embeddings]
-    near = embeddings.nearest_batch([form for form, _ in pairs], TOP) if pairs else []
-    hits = sum(stem in [key for key, _ in answer] for (_, stem), answer in zip(pairs, near, strict=True))
-    return hits / len(planted.unseen())
-
-
-def _rare(bench: Bench, model: str) -> dict[str, Any]:
-    """RW after one pass over the first part of the corpus."""
-    out = bench.scratch(f"rare-{model}")
-    flags = CHARACTERS if model == "char-lstm" else ()
-    bench.any2vec(
-        "stream", model, _text(bench), "--out", out, "--dim", DIM, "--window", WINDOW, *flags,
-        "--threads", 1, "--overwrite", "--quiet",
-    )  # fmt: skip
-    return bench.any2vec("evaluate", out, "--task", "similarity", "--data", bench.data(f"wordeval/{RARE}")).result
-
-
-def _text(bench: Bench) -> Path:
+def first_text(bench: Bench) -> Path:
     """The first 24 MB of the corpus (4 M words), or what it is for a quick run."""
 
     def write(path: Path) -> None:
@@ -145,7 +105,7 @@ def _epochs(bench: Bench) -> int:
 def _our_ngrams(bench: Bench, seed: int) -> Scored:
     out = bench.scratch("ngram")
     done = bench.any2vec(
-        "train", "ngram", _text(bench), "--out", out, *MODEL, "--learning-rate", RATE,
+        "train", "ngram", first_text(bench), "--out", out, *MODEL, "--learning-rate", RATE,
         "--epochs", _epochs(bench), "--threads", 1, "--seed", seed, "--overwrite",
     )  # fmt: skip
     return Scored(done.result["items_per_s"], _scores(bench, out))
@@ -159,7 +119,7 @@ def _their_ngrams(bench: Bench, seed: int) -> Scored:
         path.write_text("\n".join(word.lower() for line in lines for word in line.split("\t")[:2]))
 
     done = bench.peer(
-        "gensim", "gensim_words.py", "--text", _text(bench), "--model", "ngram", *MODEL, "--learning-rate", RATE,
+        "gensim", "gensim_words.py", "--text", first_text(bench), "--model", "ngram", *MODEL, "--learning-rate", RATE,
         "--epochs", _epochs(bench), "--threads", 1, "--seed", seed, "--out", out,
         "--more", bench.made("rare.txt", write),
     )  # fmt: skip
@@ -179,8 +139,9 @@ def _scores(bench: Bench, path: Path, **options: Any) -> dict[str, float]:
     return {name: 100 * (score or 0.0) for name, score in found.items()}
 
 
-def _pairs_measures(shape: str) -> Sequence[Measure]:
-    what = f"pairs/s over a model that encodes every occurrence, same pairs, one thread, {shape}"
+def _pairs_measures(negatives: str) -> Sequence[Measure]:
+    shape = f"{BATCH:,} pairs a step, {HIDDEN} numbers of state"
+    what = f"pairs/s over a model that encodes every occurrence, {negatives}, same pairs, one thread, {shape}"
     return (
         Measure(name=what, relation=">=", target=5, unit="x"),
         Measure(name="processor seconds a pair of that model over ours", relation=">=", target=5, unit="x"),
@@ -190,32 +151,15 @@ def _pairs_measures(shape: str) -> Sequence[Measure]:
 ROWS = (
     Row(
         name="char-LSTM",
-        measures=(*_pairs_measures(f"{BATCH:,} pairs a step, {HIDDEN} numbers of state"),),
+        measures=(*_pairs_measures(f"{SHARED} negatives shared by a step on both sides"),),
         run=char_lstm,
         minutes=3,
     ),
     Row(
-        name="unseen words",
-        measures=(
-            *(
-                Measure(
-                    name=f"planted forms never seen: their stem in the top {TOP}, {model}",
-                    relation=">=",
-                    target=0.9,
-                    wording="≥ 90 %",
-                )
-                for model in MODELS
-            ),
-            Measure(name="RW: pairs covered", relation=">=", target=1, wording="100 %"),
-            Measure(
-                name="RW, Spearman after one pass over 4 M words: char-lstm less ngram",
-                relation="",
-                wording="above ngram, or said why not",
-            ),
-        ),
-        run=unseen_words,
-        minutes=12,
-        settings="the suffixes that judge",
+        name="char-LSTM, own negatives",
+        measures=(*_pairs_measures(f"5 of each pair's own there, {SHARED} shared by a step here"),),
+        run=char_lstm_own_negatives,
+        minutes=3,
     ),
     Row(
         name="ngram",

@@ -107,7 +107,7 @@ def host(shape: Shape, transport: Transport) -> dict[str, Any] | None:
     start = {name: partial(own.start_values, name) for name in own.tables}
     tables = None
     if shape.sync != "dense":
-        tables = StreamTables(transport, roles, start, (shape.rows, shape.dim), 0, Sum)
+        tables = StreamTables(transport, roles, start, dict.fromkeys(start, (shape.rows, shape.dim)), (), 0, Sum)
     driver: Watched | DenseBatches | None = None
     if transport.rank in roles.training:
         if tables is None:

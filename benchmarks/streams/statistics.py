@@ -7,6 +7,8 @@ from statistics import median
 from benchmarks.bench import Bench
 from benchmarks.table import Measure, Reading, Row
 
+BUDGET, FILLED = 1_000_000_000, (40_000_000, 200_000_000)
+"""bytes of all arrays; by the first of these words they are full"""
 WORDS, QUICK_WORDS = (20_000_000, 200_000_000), (200_000, 1_000_000)
 
 
@@ -19,6 +21,21 @@ def memory(bench: Bench) -> list[Reading]:
     sizes = f"{late / 2**20:.0f} MiB behind {words[1]:,} words, {early / 2**20:.0f} MiB behind {words[0]:,}"
     births = f"{found['births']:,} births of {found['rows']:,} rows"
     return [Reading(value=late / early, text=f"{late / early:.3f}×: {sizes}; {births}")]
+
+
+def gigabyte(bench: Bench) -> list[Reading]:
+    """The same with arrays of 1 GB in all, without what the process had before: the state alone."""
+    words = QUICK_WORDS if bench.quick else FILLED
+    found = bench.ours("any2vec_statistics.py", "--gigabyte", "--words", *words).result
+    bench.runs["gigabyte"] = found
+    early, late = (resident - found["before"] for resident in found["resident"])
+    full = f"{found['types']:,} of {found['max_types']:,} words, {found['rows']:,} of {found['max_rows']:,} rows"
+    return [
+        Reading(
+            value=late / BUDGET, text=f"{late / BUDGET:.3f}×: {late / 1e6:.0f} MB behind {words[1]:,} words; {full}"
+        ),
+        Reading(value=late / early, text=f"{late / early:.3f}×: {early / 1e6:.0f} MB behind {words[0]:,} words"),
+    ]
 
 
 def encoding(bench: Bench) -> list[Reading]:
@@ -47,6 +64,20 @@ ROWS = (
         ),
         run=memory,
         minutes=4,
+    ),
+    Row(
+        name="statistics-memory at 1 GB",
+        measures=(
+            Measure(
+                name="state of vocabulary, pairs and replay behind 200 M words over its budget of 1 GB",
+                relation="<=",
+                target=1,
+                unit="x",
+            ),
+            Measure(name="that state behind 200 M words over behind 40 M", relation="<=", target=1.05, unit="x"),
+        ),
+        run=gigabyte,
+        minutes=10,
     ),
     Row(
         name="statistics-encoding",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks.bench import Bench
 from benchmarks.words.text import SIMILARITY
 
 TUNE, JUDGE = "tune", "judge"
@@ -35,3 +36,14 @@ def cut_sets(source: Path, target: Path) -> None:
         for name in SETS:
             lines = (source / name).read_text(encoding="utf-8").splitlines()
             (target / half / name).write_text("\n".join(half_of(lines, half)) + "\n", encoding="utf-8")
+
+
+def halves(bench: Bench) -> Path:
+    """The folder of the sets' halves."""
+    target = bench.scratch("halves")
+
+    def cut() -> Path:
+        cut_sets(bench.data("wordeval"), target)
+        return target
+
+    return Path(bench.once("halves", cut))

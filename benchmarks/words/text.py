@@ -118,13 +118,17 @@ def warm_up(bench: Bench, model: str) -> None:
     bench.once(("warm", model), tiny_run)
 
 
-def scores(bench: Bench, embeddings: Any) -> dict[str, float]:
-    """The five scores in points: Spearman x 100 of the covered pairs, share of covered analogies answered right."""
+def scores(bench: Bench, embeddings: Any, sets: Path | None = None) -> dict[str, float]:
+    """The five scores in points: Spearman x 100 of the covered pairs, share of covered analogies answered right.
+
+    sets: the folder of the word sets; None: the whole ones.
+    """
     from any2vec.evaluate.words.analogy import evaluate_analogy
     from any2vec.evaluate.words.similarity import evaluate_similarity
 
-    files = {name: bench.data(f"wordeval/{file}") for name, file in SIMILARITY.items()}
-    queries = bench.data("wordeval/questions-words.txt")
+    folder = bench.data("wordeval") if sets is None else sets
+    files = {name: folder / file for name, file in SIMILARITY.items()}
+    queries = folder / "questions-words.txt"
     found = {name: evaluate_similarity(embeddings, file).mean for name, file in files.items()}
     found[ANALOGY] = evaluate_analogy(embeddings, queries, max_vocab=MAX_VOCAB).total.accuracy
     return {name: math.nan if score is None else 100 * score for name, score in found.items()}

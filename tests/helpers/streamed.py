@@ -20,8 +20,9 @@ from any2vec.plan.order.roles import StreamRoles
 from any2vec.sync.drivers.dense_batches import DenseBatches
 from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.stream_tables import StreamTables
-from any2vec.sync.drivers.summed_batches import SummedBatches
+from any2vec.sync.options.streams import StreamAgreement
 from any2vec.sync.rules.merges import Sum
+from any2vec.tasks.stream.hosts.dense_steps import agreed_steps, dense_in_rounds, make_gradients
 from any2vec.tasks.stream.hosts.queue_batches import assigned_parts
 from any2vec.tasks.stream.hosts.work_queue import QueueLearner
 from any2vec.train.loop import run
@@ -82,17 +83,25 @@ def over_hosts(
     """
     patience = 60.0
     roles = StreamRoles(trainers, servers)
+    name, _, own_bound = sync.partition(":")
+    how = StreamAgreement(
+        trainers=trainers, servers=servers, sync=name, staleness_bound=int(own_bound) if own_bound else None
+    )
     bound = {"sync": 0, "async": None, "dense": 0}[sync] if not sync.startswith("bounded") else int(sync[8:])
 
     transports: list[Transport] = []
 
     def dense_host(transport: Transport, roles: StreamRoles, own: Any) -> Any:
         if transport.rank:
-            driver = SummedBatches(transport, roles.training, own.values(), own.step)
-            own.agree, own.share = driver.agree, 1.0 / trainers
-            driver.start()
-            return run(*assigned_parts(QueueWorker(transport, 0), own, driver, transport.rank == 1))
-        learner = QueueLearner(own, WorkQueue(transport, roles.training), None, True)
+            gradients = make_gradients(transport, roles, how, own)
+            assert gradients is not None
+            gradients.start()
+            if transport.rank in roles.training:
+                driver = agreed_steps(gradients, own, how, trainers)
+                run(*assigned_parts(QueueWorker(transport, 0), own, driver, transport.rank == 1))
+            gradients.close()
+            return gradients.metrics()
+        learner = QueueLearner(own, WorkQueue(transport, roles.training), None, dense_in_rounds(how))
         before(learner)
         for batch in batches:
             learner.run(batch.work)
@@ -110,7 +119,14 @@ def over_hosts(
             None
             if sync == "dense"
             else StreamTables(
-                transport, roles, start, (MAX_ROWS, DIM), bound, Sum if sync == "sync" else None, patience
+                transport,
+                roles,
+                start,
+                {name: table.shape for name, table in own.tables.items()},
+                own.fixed_tables,
+                bound,
+                Sum if sync == "sync" else None,
+                patience,
             )
         )
         if transport.rank in roles.training:
@@ -150,9 +166,9 @@ class Watched(ServedBatches):
     seen: list[Any]
 
     def after(self, work: Work[TokenBatch], stats: Stats) -> None:
-        transport, bounds = self.tables.client.transport, np.unique(self.tables.bounds)
-        asked, changed = [], []
+        transport, asked, changed = self.tables.client.transport, [], []
         for name, rows in self._rows.items():
+            bounds = np.unique(self.tables.bounds[name])
             is_changed = (self.here[name][rows] != self._start[name]).any(axis=1)
             asked.append(np.diff(np.searchsorted(self._places[name], bounds)).tolist())
             changed.append(np.diff(np.searchsorted(self._places[name][is_changed], bounds)).tolist())

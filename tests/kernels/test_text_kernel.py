@@ -15,25 +15,7 @@ from any2vec.data.text.normalize import Normalizer, TextOptions
 from any2vec.data.text.sequences import exact_piece
 from any2vec.errors import DataError
 from naive.text import tokens as naive
-
-WHITE = [char for char in map(chr, range(0x110000)) if char.isspace()]
-
-
-class MemoryWriter:
-    """Stands in for `CorpusWriter`, without a disk."""
-
-    def __init__(self) -> None:
-        self.parts: list[np.ndarray] = []
-
-    def append(self, tokens: np.ndarray) -> None:
-        self.parts.append(tokens.copy())
-
-    def remap(self, rank: np.ndarray) -> None:
-        tokens = np.concatenate(self.parts)
-        self.parts = [np.where(tokens < 0, -1, rank[tokens]).astype(np.int32)]
-
-    def finish(self, keys: Any, counts: np.ndarray, meta: dict[str, Any]) -> Any:
-        return self.parts[0].tolist(), list(keys), counts.tolist()
+from text_cases import WHITE, MemoryWriter, garbage, texts
 
 
 def encode(blocks: list[bytes], **options: Any) -> tuple[Any, int]:
@@ -52,22 +34,6 @@ def cut(data: bytes, sizes: list[int]) -> list[bytes]:
     return [*blocks, data]
 
 
-texts = st.lists(
-    st.one_of(
-        st.sampled_from(
-            ["the", "a", "of", "Straße", "ΟΔΟΣ", "İ", "naïve", "exactly7", "sevenbt", "a" * 40, "ß", "x\x01y"]
-        ),
-        st.sampled_from(["\n", " ", "\r\n", "\t", *WHITE]),
-        st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12),
-    ),
-    max_size=60,
-).map("".join)
-garbage = st.lists(
-    st.one_of(
-        st.binary(max_size=5), texts.map(str.encode), st.sampled_from([b"\xe2", b"\xe2\x80", b"\xc2", b"\xe3\x80"])
-    ),
-    max_size=12,
-).map(b"".join)
 sizes = st.lists(st.integers(0, 40), max_size=20)
 patterns = st.sampled_from([None, r"\w+", r"[a-z]+", r"(\w)\w*", r"\S\S", r".+", r"x*", r"\b\w\w+\b"])
 

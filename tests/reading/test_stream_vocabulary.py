@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
-from test_text_kernel import MemoryWriter, garbage
 
 from any2vec.data.options import TextOptions
 from any2vec.data.stream.vocabulary import LEAST_WORDS, MAX_WORD_BYTES, WORDS_PER_ROW, StreamVocabulary
@@ -21,6 +20,7 @@ from any2vec.errors import FormatError, InputError
 from naive.common.rng import draw, draw_alias
 from naive.text import stream_vocabulary as naive
 from naive.text.tokens import count_bad_bytes
+from text_cases import MemoryWriter, garbage
 
 # Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")

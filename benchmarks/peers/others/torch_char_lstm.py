@@ -1,6 +1,7 @@
 """A straightforward character model in PyTorch: every center, context and negative of every pair is encoded.
 
-Packed sequences of nn.LSTM, two generators, negatives drawn pair by pair, Adam; on given pairs of words. One JSON line.
+Packed sequences of nn.LSTM, two generators, negatives of each pair's own or shared by the pairs of a step, Adam; on
+given pairs of words. One JSON line.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def main() -> None:
     parser.add_argument("--byte-dim", type=int, default=64)
     parser.add_argument("--batch", type=int, default=1024)
     parser.add_argument("--num-negatives", type=int, default=5)
+    parser.add_argument("--shared-negatives", type=int, default=0, help="of all pairs of a step; 0: each has its own")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--steps", type=int, default=3)
     args = parser.parse_args()
@@ -57,13 +59,20 @@ def main() -> None:
         size = sizes[rows]
         return net(symbols[rows, : int(size.max())], size)
 
+    def negative_loss(x: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
+        """Shared ones are weighed so that a pair meets as many as it would have of its own; its context is none."""
+        if not args.shared_negatives:
+            others = torch.multinomial(noise, len(batch) * args.num_negatives, replacement=True)
+            n = encode(context, others).view(len(batch), args.num_negatives, -1)
+            return -nn.functional.logsigmoid(-(n @ x[:, :, None]).squeeze(2)).sum()
+        others = torch.multinomial(noise, args.shared_negatives, replacement=True)
+        weight = (others[None] != batch[:, :1]) * (args.num_negatives / args.shared_negatives)
+        return -(weight * nn.functional.logsigmoid(-(x @ encode(context, others).T))).sum()
+
     def step(batch: torch.Tensor) -> float:
-        others = torch.multinomial(noise, len(batch) * args.num_negatives, replacement=True)
         x = encode(center, batch[:, 1])
         y = encode(context, batch[:, 0])
-        n = encode(context, others).view(len(batch), args.num_negatives, -1)
-        loss = -nn.functional.logsigmoid((x * y).sum(1)).sum()
-        loss = loss - nn.functional.logsigmoid(-(n @ x[:, :, None]).squeeze(2)).sum()
+        loss = -nn.functional.logsigmoid((x * y).sum(1)).sum() + negative_loss(x, batch)
         optimizer.zero_grad()
         (loss / len(batch)).backward()
         optimizer.step()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,7 @@ class PlantedStream:
         topic_words: of each topic, 1..100,000; word k of K comes with probability sqrt((k + 1) / K) - sqrt(k / K).
         topic_share, form_share, drift_share: of the words of a line (whose topic has any), at most 1 together.
         stems: 0..100,000.
+        suffixes: two or more different ones of lower-case letters, 12 at most; the first one is empty.
         drifters: 0..topics.
         drift_at: line, 0..2**40.
         repeat_share: of lines, 0..1.
@@ -66,6 +68,7 @@ class PlantedStream:
         topic_words: int = 40,
         topic_share: float = 0.5,
         stems: int = 0,
+        suffixes: Sequence[str] = SUFFIXES,
         form_share: float = 0.0,
         drifters: int = 0,
         drift_at: int = 0,
@@ -86,14 +89,20 @@ class PlantedStream:
         for name, share in (("topic_share", topic_share), ("form_share", form_share), ("drift_share", drift_share)):
             check_number(name, share, 0, 1)
         check_number("repeat_share", repeat_share, 0, 1)
+        is_sound = all(part.isascii() and part.islower() and len(part) <= 12 for part in suffixes[1:])
+        if len(suffixes) < 2 or suffixes[0] or not is_sound or len({*suffixes}) < len(suffixes):
+            raise InputError(
+                f"suffixes must be the empty one and then others of lower-case letters, 12 at most, got {suffixes!r}."
+            )
         if topic_share + form_share + drift_share > 1:
             raise InputError("topic_share, form_share and drift_share must be at most 1 together.")
         self.seed, self.words_per_line, self.topics, self.drift_at = seed, words_per_line, topics, drift_at
         self.stems = _make_stems(seed, stems)
         """the S stems"""
         self._topic_words = topic_words
-        self._held_S = np.arange(stems, dtype=np.int64) % (len(SUFFIXES) - 1) + 1
-        letters = [part.encode() for part in (*self.stems, *SUFFIXES)]
+        self._suffixes = tuple(suffixes)
+        self._held_S = np.arange(stems, dtype=np.int64) % (len(suffixes) - 1) + 1
+        letters = [part.encode() for part in (*self.stems, *suffixes)]
         self._planted = kernels.Planted(
             key=stream_key(seed, kernels.PURPOSE_WORDS),
             repeat_key=stream_key(seed, kernels.PURPOSE_REPEATS),
@@ -163,11 +172,13 @@ class PlantedStream:
 
     def forms(self, stem: int) -> list[str]:
         """The forms of a stem that are seen."""
-        return [self.stems[stem] + part for place, part in enumerate(SUFFIXES) if place != self._held_S[stem]]
+        return [self.stems[stem] + part for place, part in enumerate(self._suffixes) if place != self._held_S[stem]]
 
     def unseen(self) -> list[tuple[str, str]]:
         """(a form that is never seen, its stem), one for each stem."""
-        return [(stem + SUFFIXES[held], stem) for stem, held in zip(self.stems, self._held_S.tolist(), strict=True)]
+        return [
+            (stem + self._suffixes[held], stem) for stem, held in zip(self.stems, self._held_S.tolist(), strict=True)
+        ]
 
 
 def _spelled(number: int) -> str:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import numpy as np
 import torch
+from torch import nn
 from torch.nn import functional
 
 from any2vec.data.stream.vocabulary import StreamVocabulary
@@ -24,6 +25,8 @@ from any2vec.models.stream.char_generator import CharGenerator
 from any2vec.models.stream.char_step import BatchWords, Step, make_step
 from any2vec.models.stream.config import StreamCharLstm
 from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.sync.drivers.pushed_batches import PushedBatches
+from any2vec.sync.drivers.summed_batches import SummedBatches
 from any2vec.types import State, Stats, Work
 
 _ENCODED = 4096
@@ -67,8 +70,8 @@ class StreamedCharLstm:
         self.center = CharGenerator(*shape, seed).to(self.device)
         self.context = CharGenerator(*shape, seed + 1).to(self.device)
         self._optimizer = torch.optim.Adam(self._parameters().values(), lr=config.learning_rate)
-        self.agree: Callable[[np.ndarray], None] | None = None
-        """sees to it that all hosts `step` by the gradients of all; None: this one is alone"""
+        self.agreement: SummedBatches | PushedBatches | None = None
+        """by which all hosts step; None: this one is alone"""
         self.share = 1.0
         """of this host's gradient in a step"""
         self._own_V = np.arange(max_rows, dtype=np.int32)
@@ -137,14 +140,44 @@ class StreamedCharLstm:
 
     def step(self, gradient_Q: np.ndarray) -> None:
         """One step of the optimizer by a gradient, float32 (Q,), in the order of `values`."""
-        at = 0
-        for value in self._parameters().values():
-            piece = torch.from_numpy(gradient_Q[at : at + value.numel()].reshape(tuple(value.shape)))
+        for value, piece in self._pieces(gradient_Q):
             if value.grad is None:
                 value.grad = torch.zeros_like(value)
             value.grad.copy_(piece)
-            at += value.numel()
         self._optimizer.step()
+
+    def put(self, value_Q: np.ndarray) -> None:
+        """Take parameters, float32 (Q,), in the order of `values`."""
+        with torch.no_grad():
+            for value, piece in self._pieces(value_Q):
+                value.copy_(piece)
+
+    def flat_state(self) -> State:
+        """Parameters and moments in the order of `values`: value, mean, square, float32 (Q,); count of steps, int64."""
+        state, names = self.state_dict(), list(self._parameters())
+        endings = {"value": "", "mean": ".exp_avg", "square": ".exp_avg_sq"}
+        found = {
+            kind: np.concatenate([state[name + ending].reshape(-1) for name in names])
+            for kind, ending in endings.items()
+        }
+        return found | {"count": np.array(int(state[f"{names[0]}.step"][0]))}
+
+    def load_flat_state(self, state: State) -> None:
+        """Go on from `flat_state`."""
+        self.put(state["value"])
+        moments = zip(self._pieces(state["mean"]), self._pieces(state["square"]), strict=True)
+        for (value, mean), (_, square) in moments:
+            self._optimizer.state[value] = {
+                "step": torch.tensor(float(state["count"])), "exp_avg": mean.clone().to(self.device),
+                "exp_avg_sq": square.clone().to(self.device),
+            }  # fmt: skip
+
+    def _pieces(self, flat_Q: np.ndarray) -> Iterator[tuple[nn.Parameter, torch.Tensor]]:
+        """Each parameter with its part of a flat array."""
+        at = 0
+        for value in self._parameters().values():
+            yield value, torch.from_numpy(flat_Q[at : at + value.numel()].reshape(tuple(value.shape)))
+            at += value.numel()
 
     def state_dict(self) -> State:
         found: dict[str, np.ndarray] = {}
@@ -213,15 +246,17 @@ class StreamedCharLstm:
 
     def _learn(self, step: Step, words: BatchWords) -> float:
         """One step; the sum of the losses of its pairs before it."""
+        if self.agreement is not None:
+            self.agreement.begin()
         center_XD = self.center(words.tries(step.row_X, self.config.reading), len(step.row_X))
         other_YD = self.context(words.tries(step.row_Y, self.config.reading), len(step.row_Y))
         loss = step_loss(center_XD, other_YD, step)
         self._optimizer.zero_grad()
         (loss / len(step.center_M)).backward()
-        if self.agree is None:
+        if self.agreement is None:
             self._optimizer.step()
         else:
-            self.agree(self._gradient())
+            self.agreement.agree(self._gradient())
         return float(loss.detach())
 
     def _gradient(self) -> np.ndarray:

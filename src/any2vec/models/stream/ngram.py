@@ -5,6 +5,10 @@ Legend: V rows of words (capacity), H buckets, D dim, R words of a batch.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 
 from any2vec.data.stream.vocabulary import StreamVocabulary
@@ -17,6 +21,17 @@ from any2vec.models.stream.skipgram import StreamedSkipGram
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.models.words.config import NGram
 from any2vec.types import State, Stats, Work
+
+
+@dataclass(frozen=True)
+class SpelledRows:
+    """The words of a batch."""
+
+    row_R: np.ndarray
+    """int64, ascending"""
+    arena: np.ndarray
+    offsets: np.ndarray
+    """as `Keys` has them"""
 
 
 class StreamedNGram:
@@ -38,6 +53,8 @@ class StreamedNGram:
         self._met_H = np.zeros(config.buckets, np.uint8)
         self._begin_V, self._end_V = np.zeros(max_rows, np.int64), np.zeros(max_rows, np.int64)
 
+    fixed_tables: ClassVar[tuple[str, ...]] = ("grams",)
+
     @staticmethod
     def row_bytes(config: StreamNGram) -> int:
         """Memory that a row takes: as of skip-gram, and where its letters are."""
@@ -52,15 +69,50 @@ class StreamedNGram:
         self._spell(np.zeros(0, np.int64), Keys.of([]))
         self._words.compile()
 
-    def prepare(self, tokens: np.ndarray, vocabulary: StreamVocabulary) -> tuple[np.ndarray, Keys]:
-        """(rows int64 (R,), ascending; their words)."""
+    def prepare(self, tokens: np.ndarray, vocabulary: StreamVocabulary) -> SpelledRows:
         row_R = np.unique(tokens[(tokens >= 0) & (tokens < len(self._begin_V))]).astype(np.int64)
-        return row_R, vocabulary.keys(row_R)
+        keys = vocabulary.keys(row_R)
+        return SpelledRows(row_R, np.asarray(keys.arena), keys.offsets)
 
     def run(self, work: Work[TokenBatch]) -> Stats:
-        if work.payload.prepared is not None:
-            self._spell(*work.payload.prepared)
+        self.note(work.payload)
         return self._words.run(work)
+
+    @property
+    def tables(self) -> dict[str, np.ndarray]:
+        """Those of words (V, D), and "grams", float32 (H, D)."""
+        return self._words.tables | {"grams": self._gram_HD}
+
+    def rows_of(self, name: str, vocabulary: StreamVocabulary) -> np.ndarray:
+        """The rows of a table that vectors are made of, int64."""
+        return np.flatnonzero(self._met_H) if name == "grams" else vocabulary.rows()
+
+    def start_values(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """What rows of a table begin with, float32 (R, D)."""
+        if name == "grams":
+            return start_grams(rows, self.config.dim, self.seed, self._spread)
+        return self._words.start_values(name, rows)
+
+    def start(self, born: np.ndarray) -> None:
+        """Rows of new words."""
+        self._words.start(born)
+
+    def note(self, batch: TokenBatch) -> None:
+        """Remember the letters of a batch's words, and which n-grams they have."""
+        if batch.prepared is not None:
+            spelled: SpelledRows = batch.prepared
+            self._spell(spelled.row_R, Keys(spelled.arena, spelled.offsets))
+
+    def trace(self, batch: TokenBatch, marks: Mapping[str, np.ndarray]) -> None:
+        """Put 1 into uint8 marks of "input", "output" (V,) and "grams" (H,) for each row that `run` reads or writes."""
+        self.note(batch)
+        self._words.trace(batch, marks)
+        row_R = np.flatnonzero(marks["input"])
+        (subwords,) = self._words.subwords
+        mark_buckets(
+            subwords.text_B, self._begin_V[row_R], self._end_V[row_R], self.config.min_n, self.config.max_n,
+            marks["grams"],
+        )  # fmt: skip
 
     def learning_rate(self, words: float) -> float:
         return self._words.learning_rate(words)

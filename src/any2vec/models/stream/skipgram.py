@@ -6,6 +6,7 @@ Legend: V rows of the tables (capacity), D dim, R rows, T tokens.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from any2vec.kernels.skipgram.skipgram import MAX_CENTERS, train_skipgram_block
 from any2vec.kernels.skipgram.subwords import Subwords
 from any2vec.kernels.skipgram.trace import trace_block
 from any2vec.models.stream.config import StreamSkipGram
-from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.models.stream.token_batch import Sentences, TokenBatch, sentence_spans
 from any2vec.models.threads import TrainingThreads
 from any2vec.models.words.config import SkipGram
 from any2vec.models.words.learner import block_positions, shared_negatives
@@ -59,6 +60,9 @@ class StreamedSkipGram:
         """no row from here on has ever been used"""
         self._threads = TrainingThreads(threads)
 
+    fixed_tables: ClassVar[tuple[str, ...]] = ()
+    """those whose rows are all there from the start, whatever words come"""
+
     @staticmethod
     def row_bytes(config: StreamSkipGram) -> int:
         """Memory that a row takes: two tables, and their copies while a snapshot is written."""
@@ -83,6 +87,8 @@ class StreamedSkipGram:
         batch = work.payload
         self.start(batch.born)
         block = block_positions(self._blocks, batch.keep_rate)
+        if batch.sentences is not None:
+            return self._run_sentences(batch, batch.sentences, block)
         piece = max(1, PIECE // block) * block
 
         def train(number: int, start: int) -> Stats:
@@ -90,10 +96,28 @@ class StreamedSkipGram:
 
         return self._threads.train(range(0, batch.tokens.size, piece), train)
 
+    def _run_sentences(self, batch: TokenBatch, sentences: Sentences, block: int) -> Stats:
+        """Each at its own rate; its loss is that of all of its blocks."""
+
+        def train(number: int, sentence: tuple[int, tuple[int, int]]) -> Stats:
+            n, (start, stop) = sentence
+            stats = self._kernel(batch, block, start, stop, sentences.weight_N[n], 1)
+            sentences.loss_N[n] = stats.loss_sum / stats.loss_examples if stats.loss_examples else -1.0
+            return stats
+
+        return self._threads.train(enumerate(sentence_spans(batch.tokens)), train)
+
     @property
     def tables(self) -> dict[str, np.ndarray]:
         """The tables by name, float32 (V, D): what hosts that train together hold of them is a copy of these rows."""
         return {"input": self.input_VD, "output": self.output_VD}
+
+    def rows_of(self, name: str, vocabulary: StreamVocabulary) -> np.ndarray:
+        """The rows of a table that vectors are made of, int64."""
+        return vocabulary.rows()
+
+    def note(self, batch: TokenBatch) -> None:
+        """Remember what is not in the rows of a batch that others train: nothing."""
 
     def start_values(self, name: str, rows: np.ndarray) -> np.ndarray:
         """What rows of a table begin with, float32 (R, D): input uniform as word2vec's, by their numbers; output 0."""
@@ -111,11 +135,13 @@ class StreamedSkipGram:
     def trace(self, batch: TokenBatch, marks: Mapping[str, np.ndarray]) -> None:
         """Put 1 into uint8 (V,) marks of "input" and "output" for each row that `run` reads or writes."""
         block = block_positions(self._blocks, batch.keep_rate)
-        trace_block(
-            batch.tokens, 0, batch.tokens.size, -(-batch.offset // block) * block, batch.keep_V, self._keys[0],
-            self._keys[1], batch.threshold_V, batch.alias_V, self.config.window, block, MAX_CENTERS,
-            shared_negatives(self._blocks), marks["input"], marks["output"],
-        )  # fmt: skip
+        whole = ((0, batch.tokens.size),)
+        for start, stop in whole if batch.sentences is None else sentence_spans(batch.tokens):
+            trace_block(
+                batch.tokens, start, stop, -(-batch.offset // block) * block, batch.keep_V, self._keys[0],
+                self._keys[1], batch.threshold_V, batch.alias_V, self.config.window, block, MAX_CENTERS,
+                shared_negatives(self._blocks), marks["input"], marks["output"],
+            )  # fmt: skip
 
     def learning_rate(self, words: float) -> float:
         config = self.config
@@ -139,13 +165,15 @@ class StreamedSkipGram:
     def close(self) -> None:
         self._threads.close()
 
-    def _kernel(self, batch: TokenBatch, block: int, start: int, stop: int) -> Stats:
+    def _kernel(
+        self, batch: TokenBatch, block: int, start: int, stop: int, weight: float = 1.0, loss_every: int | None = None
+    ) -> Stats:
         token_key, negative_key = self._keys
         offset = -(-batch.offset // block) * block  # blocks are cut where the stream's are, and so is the batch
         items, loss_sum, examples = train_skipgram_block(
             batch.tokens, start, stop, offset, batch.keep_V, token_key, negative_key, batch.threshold_V,
             batch.alias_V, self.input_VD, self.output_VD, self.config.window, self.config.num_negatives,
-            self.learning_rate(batch.words_before), 0.0, LOSS_EVERY, block, shared_negatives(self._blocks),
-            *self.subwords,
+            weight * self.learning_rate(batch.words_before), 0.0, loss_every or LOSS_EVERY, block,
+            shared_negatives(self._blocks), *self.subwords,
         )  # fmt: skip
         return Stats(int(items), float(loss_sum), int(examples))

@@ -5,7 +5,7 @@ Legend: T tokens, V rows of the tables (capacity), R rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,17 @@ class LinesOf:
     """lines that were left out, for they have come before"""
     ids: Sequence[str] = ()
     """those of the lines, where they are logged"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """Sentences of a batch that are trained one by one: how much each counts, and what it cost."""
+
+    weight_N: np.ndarray
+    """float64 (N,), in (0, 1]: the learning rate of each is multiplied by it"""
+    loss_N: np.ndarray
+    """float64 (N,), written by who trains them: the loss of each per pair before its update; -1 where it had
+    none, and so tells nothing"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,8 @@ class TokenBatch:
 
     is_replayed: bool = False
     """its lines have been trained before: it counts for no word, and for no loss"""
+    sentences: Sentences | None = None
+    """of a batch whose sentences count differently"""
 
     @property
     def work(self) -> Work[TokenBatch]:
@@ -74,3 +87,11 @@ class TokenBatch:
     @property
     def is_idle(self) -> bool:
         return not self.tokens.size and not self.lines
+
+
+def sentence_spans(tokens: np.ndarray) -> Iterator[tuple[int, int]]:
+    """(first position, position behind the last word) of each sentence of tokens that end with -1."""
+    start = 0
+    for stop in np.flatnonzero(tokens < 0).tolist():
+        yield start, stop
+        start = stop + 1

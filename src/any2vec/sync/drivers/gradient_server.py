@@ -99,14 +99,27 @@ class GradientServer(ServerThread):
         value_Q, verb, clock = self.rule.replica.value, request.verb, request.clock
         if trainer not in self.trainers or trainer in self._finished:
             raise InputError(f"Rank {trainer} is no trainer, or had finished, and asks for a {verb}.")
-        if verb == "push" and (len(dense) != 1 or dense[0].array.shape != value_Q.shape):
-            raise InputError(f"Rank {trainer} sent {len(dense)} arrays; a push has one, of {len(value_Q)} parameters.")
-        if verb == "pull":
+        arrays = {"value": value_Q, **self.rule.replica.state}
+        allowed = (1,) if request.option else (1, len(arrays) + 1)
+        if verb == "push" and (
+            len(dense) not in allowed or any(part.array.shape != value_Q.shape for part in dense[: len(arrays)])
+        ):
+            has = "one" if request.option else f"one, or {len(arrays)} and a count"
+            raise InputError(
+                f"Rank {trainer} sent {len(dense)} arrays; a push has {has}, of {len(value_Q)} parameters."
+            )
+        if verb == "pull" and request.option:
+            count = Part("control", np.array([self.rule.replica.count]))
+            self._answer(trainer, request, 0, [*(Part("dense", array.copy()) for array in arrays.values()), count])
+        elif verb == "pull":
             self._waiting.append((trainer, request))
         elif verb == "push" and request.option:
             self.rule.take(trainer, clock, dense[0].array)
         elif verb == "push":
-            value_Q[:] = dense[0].array
+            for array, part in zip(arrays.values(), dense, strict=False):
+                array[:] = part.array
+            if len(dense) > 1:
+                self.rule.replica.count = int(dense[-1].array[0])
             self._is_open = True
         elif clock == REST:
             self._resting[trainer] = request

@@ -57,8 +57,8 @@ class ServedBatches:
         for mark_V in self._marks.values():
             mark_V[:] = 0
         self._trace(work.payload, self._marks)
-        self._places = {name: self.tables.places(mark_V) for name, mark_V in self._marks.items()}
-        self._rows = {name: self.tables.rows(places) for name, places in self._places.items()}
+        self._places = {name: self.tables.places(name, mark_V) for name, mark_V in self._marks.items()}
+        self._rows = {name: self.tables.rows(name, places) for name, places in self._places.items()}
         self._start = self.tables.client.pull(self._places, self.clock)
         for name, rows in self._rows.items():
             self.here[name][rows] = self._start[name]

@@ -159,6 +159,29 @@ class ServedGradients(DenseAgreement):
             array[:] = self._own(whole)
         held.count = int(kept[0]["count"].item())
 
+    def fetch_state(self) -> State:
+        """What all servers have, for a trainer: float32 (Q,) each, as `Replica` names them; count, int64 ().
+
+        All trainers stand still.
+
+        Raises:
+            HostError: a server is lost.
+        """
+        names, own = ("value", *self.replica.state), self.replica
+        found = {name: np.empty_like(own.value) for name in names}
+        self._send(Request("pull", 0, option=1))
+        for rank, part in self._slices.items():
+            *arrays, count = self._receive(rank, 0)[1:]
+            for name, one in zip(names, arrays, strict=True):
+                found[name][part] = one.array
+        return found | {"count": np.array(count.array[0])}
+
+    def send_state(self, state: State) -> None:
+        """Let all servers go on from what `fetch_state` gave. All trainers stand still."""
+        for rank, part in self._slices.items():
+            parts = [Part("dense", state[name][part].copy()) for name in ("value", *self.replica.state)]
+            self._ask(rank, [Request("push", 0).part(), *parts, Part("control", state["count"].reshape(1))], "push")
+
     def metrics(self) -> dict[str, Any]:
         """The first server: its rule's. A trainer: wait_seconds; m-of-n: accepted, dropped, left_out {rank: count}.
 
@@ -198,22 +221,19 @@ class ServedGradients(DenseAgreement):
         """Ask every server; an array is cut into their slices, copied."""
         for rank, part in self._slices.items():
             parts = [request.part()] if dense_Q is None else [request.part(), Part("dense", dense_Q[part].copy())]
-            if self.server is not None and rank == self.transport.rank:
-                self.server.take(rank, parts)
-            else:
-                self.transport.send(rank, parts, request.verb, self.name + "?")
+            self._ask(rank, parts, request.verb)
+
+    def _ask(self, rank: int, parts: Sequence[Part], verb: str) -> None:
+        if self.server is not None and rank == self.transport.rank:
+            self.server.take(rank, parts)
+        else:
+            self.transport.send(rank, parts, verb, self.name + "?")
 
     def _receive_all(self, worker: int) -> int:
         """Take every server's answer into the replica; the step that they say."""
         step = 0
         for rank, part in self._slices.items():
-            if self.server is not None and rank == self.transport.rank:
-                parts = self.server.receive_own(worker)
-            else:
-                parts = self.transport.recv(rank, None, answers_on(self.name, worker)).parts
-            _, found, error = read_answer(rank, parts, WHAT)
-            if error is not None:
-                raise error
+            found = self._receive(rank, worker)
             step, verdict = (int(value) for value in found[0].array)
             if len(found) > 1:
                 self.replica.value[part] = found[1].array
@@ -222,3 +242,14 @@ class ServedGradients(DenseAgreement):
                 if verdict == DROPPED:
                     self._lose(self._given)
         return step
+
+    def _receive(self, rank: int, worker: int) -> Sequence[Part]:
+        """The next answer of a server."""
+        if self.server is not None and rank == self.transport.rank:
+            parts = self.server.receive_own(worker)
+        else:
+            parts = self.transport.recv(rank, None, answers_on(self.name, worker)).parts
+        _, found, error = read_answer(rank, parts, WHAT)
+        if error is not None:
+            raise error
+        return found

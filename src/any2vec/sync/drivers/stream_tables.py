@@ -6,7 +6,7 @@ Legend: V rows of a table, D dim, K rows asked for, R rows of all hosts.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from any2vec.cluster.codec import pack_state, unpack_state
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import LONG_WORK, Transport, text_of
 from any2vec.plan.order.roles import StreamRoles
-from any2vec.plan.sharding.sharding import Striped
+from any2vec.plan.sharding.sharding import Contiguous, Striped
 from any2vec.sync.rules.block import Block
 from any2vec.sync.rules.merge_rule import MergeRule
 from any2vec.tables.server.blocks.growing_block import MEMORY, METRICS, RECALL, START, GrowingBlock
@@ -39,7 +39,8 @@ class StreamTables(Service):
 
     Args:
         start: name of a table -> the start values of its rows.
-        shape: (V, D).
+        shapes: name -> (V, D).
+        fixed: tables whose rows are all there from the start; those of the others begin as words are born.
         bound: batches that a trainer may be ahead of the slowest; None: any number.
         rule: with bound 0: what the trainers of a round make of a row takes effect together, merged by it; None: what
             comes is added.
@@ -47,43 +48,51 @@ class StreamTables(Service):
     """
 
     def __init__(
-        self, transport: Transport, roles: StreamRoles, start: Mapping[str, StartValues], shape: tuple[int, int],
-        bound: int | None, rule: type[MergeRule] | None, patience: float | None = None,
+        self, transport: Transport, roles: StreamRoles, start: Mapping[str, StartValues],
+        shapes: Mapping[str, tuple[int, int]], fixed: Collection[str], bound: int | None,
+        rule: type[MergeRule] | None, patience: float | None = None,
     ) -> None:  # fmt: skip
         self.names = tuple(start)
-        self.shape = shape
         self.in_step = rule is not None
         owners = roles.row_owners
-        self._sharding = Striped(shape[0], len(owners))
-        self.bounds = self._sharding.on_ranks(transport.hosts, owners.start)
-        first, last = self.bounds[transport.rank], self.bounds[transport.rank + 1]
-        self._owners = [host for host in owners if self.bounds[host] < self.bounds[host + 1]]
+        self._shapes, self._fixed = dict(shapes), frozenset(fixed)
+        self._shardings = {name: Striped(shapes[name][0], len(owners)) for name in start}
+        self.bounds = {name: one.on_ranks(transport.hosts, owners.start) for name, one in self._shardings.items()}
+        self._owners = {
+            name: [host for host in owners if bounds[host] < bounds[host + 1]] for name, bounds in self.bounds.items()
+        }
         self._remembers = rule is not None and rule.state_dict is not MergeRule.state_dict
 
-        def block(values: StartValues) -> GrowingBlock:
-            rows, merges = np.zeros((last - first, shape[1]), np.float32), None if rule is None else rule()
-            return GrowingBlock(
-                Added(rows) if merges is None else Block(rows, merges), self.in_step,
-                lambda slots: values(self._sharding.rows(first + slots)), lambda: server.metrics(), merges,
-            )  # fmt: skip
+        def block(name: str, values: StartValues) -> GrowingBlock:
+            first, last = self.bounds[name][transport.rank : transport.rank + 2]
 
-        self.blocks = {name: block(values) for name, values in start.items()}
+            def begun(slots: np.ndarray) -> np.ndarray:
+                return values(self._shardings[name].rows(first + slots))
+
+            rows = np.zeros((last - first, shapes[name][1]), np.float32)
+            if name in self._fixed:
+                rows = begun(np.arange(last - first))
+            merges = None if rule is None else rule()
+            merger = Added(rows) if merges is None else Block(rows, merges)
+            return GrowingBlock(merger, self.in_step, begun, lambda: server.metrics(), merges)
+
+        self.blocks = {name: block(name, values) for name, values in start.items()}
         server = RowServer(
             transport, self.blocks, bound=bound, in_step=self.in_step, trainers=roles.training, patience=patience
         )
-        self.client = RowClient(server, self.bounds, IN_FLIGHT)
+        self.client = RowClient(server, next(iter(self.bounds.values())), IN_FLIGHT, bounds_of=self.bounds)
         server.start()
 
-    def places(self, mark_V: np.ndarray) -> np.ndarray:
-        """Where rows with a mark, uint8 (V,), stand in the dealt order, int64 (K,) ascending."""
-        return self._sharding.marked(mark_V)
+    def places(self, name: str, mark_V: np.ndarray) -> np.ndarray:
+        """Where rows of a table with a mark, uint8 (V,), stand in the dealt order, int64 (K,) ascending."""
+        return self._shardings[name].marked(mark_V)
 
-    def rows(self, places: np.ndarray) -> np.ndarray:
+    def rows(self, name: str, places: np.ndarray) -> np.ndarray:
         """The rows at places, int64 (K,)."""
-        return self._sharding.rows(places)
+        return self._shardings[name].rows(places)
 
     def begin(self, rows: np.ndarray, birth: int, clock: int = ANY_TIME) -> None:
-        """Start rows, int64 (K,), afresh in all tables; returns when every owner has.
+        """Start rows, int64 (K,), afresh in all tables that are not fixed; returns when every owner has.
 
         Args:
             birth: number of the birth, from 1.
@@ -93,19 +102,20 @@ class StreamTables(Service):
             HostError: a trainer is too far behind for too long, or a server is lost.
         """
         for name in self.names:
-            self._begin(name, self._sorted(rows)[0], birth, clock)
+            if name not in self._fixed:
+                self._begin(name, self._sorted(name, rows)[0], birth, clock)
 
     def write(self, name: str, value_RD: np.ndarray) -> None:
         """Put float32 (R, D) in the place of the first R rows of a table."""
-        places, order = self._sorted(np.arange(len(value_RD)))
+        places, order = self._sorted(name, np.arange(len(value_RD)))
         for at in range(0, len(places), _READ_ROWS):
             piece = slice(at, at + _READ_ROWS)
             self._begin(name, places[piece], 0, ANY_TIME, value_RD[order[piece]])
 
     def read(self, name: str, rows: np.ndarray) -> np.ndarray:
         """The values of rows, int64 (K,), none twice, as they are now: float32 (K, D)."""
-        places, order = self._sorted(rows)
-        value_KD = np.empty((len(rows), self.shape[1]), np.float32)
+        places, order = self._sorted(name, rows)
+        value_KD = np.empty((len(rows), self._shapes[name][1]), np.float32)
         for at in range(0, len(places), _READ_ROWS):
             piece = slice(at, at + _READ_ROWS)
             value_KD[order[piece]] = self.client.pull({name: places[piece]})[name]
@@ -119,7 +129,7 @@ class StreamTables(Service):
         """
         found: State = {}
         for name in self.names if self._remembers else ():
-            for host, parts in self.client.call(name, MEMORY, {host: [] for host in self._owners}).items():
+            for host, parts in self.client.call(name, MEMORY, {host: [] for host in self._owners[name]}).items():
                 found |= {self._memory(name, host) + key: array for key, array in unpack_state(parts).items()}
         return found
 
@@ -127,7 +137,7 @@ class StreamTables(Service):
         """Let rules go on from that; where owners are more or fewer their rows are others, and rules begin anew."""
         for name in self.names if self._remembers else ():
             outgoing = {}
-            for host in self._owners:
+            for host in self._owners[name]:
                 begin = self._memory(name, host)
                 kept = {key.removeprefix(begin): array for key, array in state.items() if key.startswith(begin)}
                 if kept:
@@ -136,7 +146,7 @@ class StreamTables(Service):
 
     def _memory(self, name: str, host: int) -> str:
         """How the names of the arrays begin that a block's rule remembers."""
-        return f"{name}.rule.{self._owners.index(host)}/{len(self._owners)}."
+        return f"{name}.rule.{self._owners[name].index(host)}/{len(self._owners[name])}."
 
     def close(self, error: BaseException | None = None) -> None:
         """This host asks for nothing more; returns when no host does.
@@ -157,7 +167,7 @@ class StreamTables(Service):
         by_host = [
             json.loads(text_of(parts[0]))
             for name in self.names
-            for parts in self.client.call(name, METRICS, {host: [] for host in self._owners}).values()
+            for parts in self.client.call(name, METRICS, {host: [] for host in self._owners[name]}).values()
         ]
         # Every batch ends at every owner: the first one's histogram has each once.
         counts = {name: sum(one[name] for one in by_host) for name in ("dropped", "updates")}
@@ -166,16 +176,17 @@ class StreamTables(Service):
     def _begin(self, name: str, places: np.ndarray, birth: int, clock: int, value_KD: np.ndarray | None = None) -> None:
         """Start the rows at ascending places, with given values or their own."""
         outgoing = {}
-        for host, cut in enumerate(self.client.sharding.cuts(places)):
+        bounds = self.bounds[name]
+        for host, cut in enumerate(Contiguous.of(bounds).cuts(places)):
             if cut.start < cut.stop:
-                parts = [Part("ids", places[cut] - self.bounds[host]), Part("control", np.array([birth]))]
+                parts = [Part("ids", places[cut] - bounds[host]), Part("control", np.array([birth]))]
                 if value_KD is not None:
                     parts.append(Part("rows", np.ascontiguousarray(value_KD[cut])))
                 outgoing[host] = parts
         self.client.call(name, START, outgoing, clock)
 
-    def _sorted(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _sorted(self, name: str, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(places of rows ascending, which of the rows stands at each)."""
-        place_K = self._sharding.place(rows)
+        place_K = self._shardings[name].place(rows)
         order = np.argsort(place_K, kind="stable")
         return place_K[order], order

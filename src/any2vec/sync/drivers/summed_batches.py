@@ -5,11 +5,10 @@ Legend: Q parameters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
-from any2vec.cluster.transport import Transport
 from any2vec.sync.drivers.summed_gradients import SummedGradients
 from any2vec.types import Stats
 
@@ -32,26 +31,13 @@ class SteppedLearner:
 
 
 class SummedBatches:
-    """The driver of one trainer. A round has a batch for each; who has fewer steps in it takes those of the others.
+    """The driver of one trainer. A round has a batch for each; who has fewer steps in it takes those of the others."""
 
-    Args:
-        members: ranks of the trainers, ascending.
-        value_Q: float32 (Q,), what the parameters begin with, the same on all trainers.
-        step: takes a step by the sum of the gradients of all.
-    """
+    def __init__(self, agreement: SummedGradients) -> None:
+        self.agreement = agreement
 
-    def __init__(
-        self, transport: Transport, members: Sequence[int], value_Q: np.ndarray, step: Callable[[np.ndarray], None]
-    ) -> None:
-        self.agreement = SummedGradients(transport, SteppedLearner(value_Q, step), members)
-
-    def start(self) -> None:
-        """All trainers call it together.
-
-        Raises:
-            JobError: they do not begin with the same parameters.
-        """
-        self.agreement.start()
+    def begin(self) -> None:
+        """Before a step: all parameters are here."""
 
     def agree(self, gradient_Q: np.ndarray) -> None:
         """Step by the sum of this gradient, float32 (Q,), and those of the others."""

@@ -33,15 +33,19 @@ class RowClient(Service):
     Args:
         server: this host's own, of the same channel.
         bounds: rank h owns the rows [bounds[h], bounds[h + 1]) of every table; h owns none where they are equal.
+        bounds_of: those of tables of another size, by name.
         worker: 0, and other numbers for other threads of this host that are not to take turns with this one: each
             has a client of its own. That of worker 0 ticks and closes, for all.
     """
 
-    def __init__(self, server: RowServer, bounds: Sequence[int], in_flight: int = IN_FLIGHT, worker: int = 0) -> None:
+    def __init__(
+        self, server: RowServer, bounds: Sequence[int], in_flight: int = IN_FLIGHT, worker: int = 0,
+        bounds_of: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:  # fmt: skip
         self.server = server
         self.transport = server.transport
         self.bounds = np.asarray(bounds, np.int64)
-        self.sharding = Contiguous.of(bounds)
+        self._shardings = {name: Contiguous.of((bounds_of or {}).get(name, bounds)) for name in server.blocks}
         self.in_flight = in_flight
         self.worker = worker
         self._names = list(server.blocks)
@@ -80,12 +84,13 @@ class RowClient(Service):
         """
         with self._lock:
             for host, part in enumerate(self._split(name, ids)):
-                slots, values = ids[part] - self.bounds[host], value_KD[part]
+                sharding = self._shardings[name]
+                slots, values = ids[part] - sharding.bounds[host], value_KD[part]
                 if host == self.transport.rank:
                     if len(slots):
                         self.server.push(name, slots, values, clock, is_delta)
                 elif len(slots):
-                    parts = [pack_ids(slots, self.sharding.size(host)), *pack_rows(values, bits)]
+                    parts = [pack_ids(slots, sharding.size(host)), *pack_rows(values, bits)]
                     self._ask(host, parts, "push", name, clock, int(is_delta))
 
     def look_up(
@@ -208,9 +213,10 @@ class RowClient(Service):
 
     def _ask_rows(self, name: str, ids: np.ndarray, cuts: list[slice], clock: int, bits: int) -> dict[int, int]:
         """Ask the other owners for rows; rank -> number of the request."""
+        sharding = self._shardings[name]
         return {
             host: self._ask(
-                host, [pack_ids(ids[cut] - self.bounds[host], self.sharding.size(host))], "pull", name, clock, bits
+                host, [pack_ids(ids[cut] - sharding.bounds[host], sharding.size(host))], "pull", name, clock, bits
             )
             for host, cut in enumerate(cuts)
             if host != self.transport.rank and cut.stop > cut.start
@@ -226,7 +232,7 @@ class RowClient(Service):
                 rows = unpack_rows(self._wait(host, asked[host]))
                 found.append(self._checked(host, name, rows, cut.stop - cut.start))
             elif cut.stop > cut.start:
-                found.append(self.server.pull(name, ids[cut] - self.bounds[host], clock))
+                found.append(self.server.pull(name, ids[cut] - self._shardings[name].bounds[host], clock))
         return found[1] if len(found) == 2 else np.concatenate(found)
 
     def _checked(self, host: int, name: str, found: np.ndarray, count: int) -> np.ndarray:
@@ -241,9 +247,10 @@ class RowClient(Service):
 
     def _split(self, name: str, ids: np.ndarray) -> list[slice]:
         """Which of ascending ids each host owns."""
-        if ids.size and (ids[0] < 0 or ids[-1] >= self.bounds[-1] or (np.diff(ids) <= 0).any()):
-            raise _not_there(name, ids, int(self.bounds[-1]))
-        return self.sharding.cuts(ids)
+        sharding = self._shardings[name]
+        if ids.size and (ids[0] < 0 or ids[-1] >= sharding.bounds[-1] or (np.diff(ids) <= 0).any()):
+            raise _not_there(name, ids, sharding.bounds[-1])
+        return sharding.cuts(ids)
 
     def _ask(
         self, host: int, parts: Sequence[Part], verb: str, name: str | None, clock: int, option: int = 0,

@@ -10,8 +10,10 @@ Request: [verb, number, table, clock, option, worker], then by verb
 Answer: [number, outcome], then rows (pull, pool), or one sentence where the outcome is no success.
 
 Of dense parameters (sync/drivers/gradient_server.py) three of the verbs are asked, with one array each, or none:
-    pull   the parameters, for the batch at position `clock`
-    push   option 1: a gradient of step `clock`; 0: the parameters to start from; answered where it is refused
+    pull   the parameters, for the batch at position `clock`; option 1: at once, and then the state of their optimizer
+           and its count of steps
+    push   option 1: a gradient of step `clock`; 0: the parameters to go on from, and the rest as of `pull` where it is
+           known; answered where it is refused
     tick   clock REST: this trainer stands still, END: it sends nothing more; answered when all do
 Answer: behind the number and outcome [step, verdict], then the parameters unless the batch is left out. The step is
 that to which the gradient will belong, or from where the trainer's positions go on.

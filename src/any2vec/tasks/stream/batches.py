@@ -19,11 +19,12 @@ import numpy as np
 
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.models.stream.token_batch import GAP, LinesOf, TokenBatch
-from any2vec.sampling.replay import ReplayBuffer
 from any2vec.sources.base.cutter import LineBatch
 from any2vec.sources.base.inflow import Inflow
 from any2vec.sources.base.records import SeenLines
 from any2vec.tasks.stream.line_queue import Cut, LineQueue
+from any2vec.tasks.stream.recent_pairs import RecentPairs
+from any2vec.tasks.stream.replay import Replay
 from any2vec.types import State, Stateful, Work
 
 LOOK_SECONDS = 0.2
@@ -45,15 +46,6 @@ class Limits:
         return (self.words is not None and words >= self.words) or (self.steps is not None and steps >= self.steps)
 
 
-@dataclass(frozen=True)
-class Replay:
-    """Sentences that are trained once more."""
-
-    buffer: ReplayBuffer
-    share: float
-    """for each new sentence so many of before"""
-
-
 class TokenBatches:
     """Iterates over token batches until the sources are over, a limit is reached, or `stop` is called.
 
@@ -64,6 +56,7 @@ class TokenBatches:
         linger: seconds of waiting for the lines of a batch after which what there is makes one; 0: it waits for all.
         prepare: what the learner makes of a batch's tokens, beside the training of the batch before.
         replay: behind each batch comes one of sentences of before.
+        pairs: counts those of each new batch.
     """
 
     def __init__(
@@ -79,10 +72,11 @@ class TokenBatches:
         keeps_ids: bool,
         prepare: Callable[[np.ndarray, StreamVocabulary], Any],
         replay: Replay | None = None,
+        pairs: RecentPairs | None = None,
     ) -> None:
         self.inflow, self.seen, self.vocabulary = inflow, seen, vocabulary
         self.subsample, self.linger, self.limits = subsample, linger, limits
-        self.prepare, self.replay = prepare, replay
+        self.prepare, self.replay, self.pairs = prepare, replay, pairs
         self.lines = LineQueue(batch_bytes, keeps_ids)
         self.number = self.offset = self.words = 0
         """of the next batch; words of all before it"""
@@ -143,7 +137,9 @@ class TokenBatches:
         if self.seen is not None:
             parts["seen."] = self.seen
         if self.replay is not None:
-            parts["replay."] = self.replay.buffer
+            parts["replay."] = self.replay
+        if self.pairs is not None:
+            parts["pairs."] = self.pairs
         return parts
 
     def state_dict(self) -> State:
@@ -201,17 +197,17 @@ class TokenBatches:
         }
         tokens = encoded[0] if len(encoded) == 1 else np.concatenate([np.zeros(0, np.int32), *encoded])
         made = self._batch(tokens, vocabulary.born(), sum(words_of.values()), _lines_of(cut, words_of))
+        if self.pairs is not None:
+            self.pairs.add(made, vocabulary)
         self.number += 1
         self.words += made.words
         return made
 
     def _replayed(self, replay: Replay, tokens: np.ndarray) -> list[TokenBatch]:
         """Sentences of before, in place of so many new ones; the new ones are kept for later."""
-        wanted = int(replay.share * np.count_nonzero(tokens < 0))
-        drawn = replay.buffer.draw(wanted, self.vocabulary.birth_V)
-        replay.buffer.put(tokens, self.vocabulary.births)
-        made = self._batch(drawn.tokens, np.zeros(0, np.int64), 0, ())
-        return [] if made.is_idle else [replace(made, is_replayed=True)]
+        drawn, sentences = replay.exchange(tokens, self.vocabulary, self.number)
+        made = self._batch(drawn, np.zeros(0, np.int64), 0, ())
+        return [] if made.is_idle else [replace(made, is_replayed=True, sentences=sentences)]
 
     def _batch(self, tokens: np.ndarray, born: np.ndarray, words: int, lines: tuple[LinesOf, ...]) -> TokenBatch:
         tokens.flags.writeable = False  # one type for the kernels, whoever made the array

@@ -18,8 +18,6 @@ LEARNERS = {
     "char-lstm": "any2vec.models.stream.char_lstm:StreamedCharLstm",
 }
 """model -> "module:class" of its learner"""
-_ROWS = ("tables", "start", "start_values", "trace")
-"""what a learner has whose rows others may hold"""
 _NEED_TORCH = ("char-lstm",)
 TYPE_BYTES = 160
 """of a word that is counted: places in the hash table, letters, and their copies while a checkpoint is written"""
@@ -71,10 +69,13 @@ def make_learner(request: Request, room: Budget) -> StreamLearner:
 def check_model(model: StreamModel, hosts: StreamAgreement) -> None:
     """InputError unless a model can be trained so by several hosts."""
     if model.is_dense:
-        if hosts.sync != "sync" or hosts.servers:
+        if hosts.sync not in ("sync", "bounded", "async"):
             raise InputError(
-                f"The trainers of {model.name} sum their gradients at every step and hold all parameters; give them "
-                "--sync sync and no servers."
+                f"The trainers of {model.name} agree on gradients at every step, so --sync must be sync, bounded or "
+                f"async, got {hosts.sync!r}."
             )
-    elif not all(hasattr(loaded(LEARNERS[model.name]), part) for part in _ROWS):
-        raise InputError(f"The model {model.name} is trained by one process; leave out --hosts and --logical-hosts.")
+    elif hosts.sync == "dense" and loaded(LEARNERS[model.name]).fixed_tables:
+        raise InputError(
+            f"With sync dense the tables of words go round whole, and {model.name} has rows beside them; give it sync, "
+            "bounded, async or a merge rule."
+        )

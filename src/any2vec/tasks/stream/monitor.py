@@ -38,6 +38,7 @@ class StreamMonitor:
         """a record's words -> cosine"""
         self.snapshot = None if options.out is None else next(reversed(names(options.out)), None)
         self._before: dict[str, np.ndarray] = {}
+        self.pip: float | None = None
 
     def on_work(self, work: Work[TokenBatch], stats: Stats) -> None:
         """Count, record, and whatever is due."""
@@ -84,6 +85,8 @@ class StreamMonitor:
         if not program.batches.vocabulary.num_rows:
             return None
         embeddings = program.learner.embeddings(program.batches.vocabulary)
+        if program.batches.pairs is not None:
+            self.pip = program.batches.pairs.pip(embeddings, program.batches.vocabulary)
         if self.options.out is not None:
             self.snapshot = publish(self.options.out, embeddings.save_into)
         rows = embeddings.rows(watched)

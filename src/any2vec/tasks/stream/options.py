@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from any2vec.checks import MAX_SEED, MAX_THREADS, Number, Whole, check_fields
 from any2vec.errors import InputError
+from any2vec.units import MOST_BYTES, quantity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,12 @@ class StreamOptions:
     """old lines replayed per new line, 0..10"""
     replay_words: Annotated[int | None, Whole(8, 2**31)] = None
     """words to replay from, 8 or more; default 1,000,000"""
+    replay_alpha: Annotated[float, Number(0, 1)] = 0.0
+    """how much a line's loss decides whether it is replayed, 0 (not at all) to 1"""
+    replay_beta: Annotated[float, Number(0, 1)] = 1.0
+    """how much less is learned from lines that are drawn more often, 0 (as much) to 1"""
+    pair_memory: str | None = None
+    """memory to count pairs of words in, like 64MB; records then tell the PIP loss"""
     log_ids: bool = False
     """write the id of each trained line to trained.ids"""
     drift_words: str | None = None
@@ -66,10 +73,21 @@ class StreamOptions:
         if isinstance(self.out, str):
             object.__setattr__(self, "out", Path(self.out))
         check_fields(self)
-        if self.replay_words is not None and not self.replay:
-            raise InputError("replay_words is of replay, and nothing is replayed; give replay a share.")
+        if self.pair_memory is not None:
+            object.__setattr__(self, "pair_memory", str(self.pair_memory))
+            quantity("pair_memory", self.pair_memory, 1 << 16, MOST_BYTES, "B")
+        for name, is_given in (("replay_words", self.replay_words is not None), ("replay_alpha", self.replay_alpha)):
+            if is_given and not self.replay:
+                raise InputError(f"{name} is of replay, and nothing is replayed; give replay a share.")
+        if self.replay_beta != 1 and not self.replay_alpha:
+            raise InputError("replay_beta is for lines drawn by their losses, and all are drawn alike; leave it out.")
         if self.resume and self.overwrite:
             raise InputError("resume goes on with what is in out, overwrite removes it; give one of the two.")
+
+    @property
+    def pair_bytes(self) -> int:
+        """Bytes of `pair_memory`; 0: pairs are not counted."""
+        return 0 if self.pair_memory is None else quantity("pair_memory", self.pair_memory, 1 << 16, MOST_BYTES, "B")
 
     @property
     def watched(self) -> list[str]:
@@ -80,6 +98,7 @@ class StreamOptions:
         """What must be the same for a run to go on."""
         names = (
             "min_count", "half_life", "batch_bytes", "linger", "window_lines", "replay", "replay_words",
-            "seed", "log_ids",
+            "seed", "log_ids", *(("replay_alpha", "replay_beta") if self.replay_alpha else ()),
+            *(("pair_memory",) if self.pair_memory else ()),
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}

@@ -26,13 +26,15 @@ from any2vec.sources.base.source import Source
 from any2vec.sources.opening import open_source
 from any2vec.sources.subprocess_source import open_subprocesses
 from any2vec.tasks.stream import progress
-from any2vec.tasks.stream.batches import Limits, Replay, TokenBatches
+from any2vec.tasks.stream.batches import Limits, TokenBatches
 from any2vec.tasks.stream.folder import IDS, TrainedIds, forget_stream, stream_folder, write_stream
 from any2vec.tasks.stream.hosts.work_queue import QueueLearner, sent_by_all
 from any2vec.tasks.stream.models import budget, make_learner
 from any2vec.tasks.stream.monitor import BATCHES, StreamMonitor
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.progress import LOG, StreamCounts, StreamProgress
+from any2vec.tasks.stream.recent_pairs import RecentPairs
+from any2vec.tasks.stream.replay import Replay
 from any2vec.tasks.stream.settings import memory_bytes
 from any2vec.train.checkpoint import Checkpoint
 from any2vec.train.frame import Program
@@ -127,7 +129,7 @@ class StreamProgram(Program):
             types=vocabulary.num_types, delivery=self.delivery, sources=sources,
             checkpoint_age=monitor.checkpoints.age if monitor.checkpoints.count else None,
             queue_bytes=inflow.waiting_bytes + self.batches.lines.num_bytes, drift=monitor.drift,
-            snapshot=monitor.snapshot,
+            snapshot=monitor.snapshot, pip=monitor.pip,
             staleness=None if self.assigned is None else self.assigned.metrics()["staleness"],
             **{name: measured[name] for name in ("seconds", "loss", "busy_cores", "rss_bytes")},
         )  # fmt: skip
@@ -168,6 +170,7 @@ class StreamProgram(Program):
             "sources": {name: counted | {"bad_by": found[name]["bad_by"]} for name, counted in last.sources.items()},
             "bad_bytes": batches.vocabulary.bad_bytes, "staleness": last.staleness,
             "snapshots": monitor.snapshots.count, "snapshot": monitor.snapshot,
+            "pip": monitor.pip,
             "checkpoints": monitor.checkpoints.count, "ended_by": ended, "threads": request.threads,
             "seed": request.spec.run.seed, "train_seconds": recorder.seconds, "compile_seconds": compile_seconds,
             "seconds": time.perf_counter() - request.started, "peak_rss_bytes": peak_resident_bytes(),
@@ -199,6 +202,7 @@ class StreamProgram(Program):
             vocabulary, subsample=spec.model.subsample, batch_bytes=options.batch_bytes,
             linger=options.linger, limits=Limits(words=options.words, steps=options.steps),
             keeps_ids=options.log_ids, prepare=self.learner.prepare, replay=_replay(options),
+            pairs=self._pairs(),
         )  # fmt: skip
         if checkpoint is not None:
             state = {name: array for name, array in checkpoint.state.items() if not name.startswith(BATCHES)}
@@ -207,6 +211,15 @@ class StreamProgram(Program):
                 {name.removeprefix(BATCHES): array for name, array in checkpoint.state.items() if name not in state}
             )
         return batches
+
+    def _pairs(self) -> RecentPairs | None:
+        spec = self.request.spec
+        if not spec.run.pair_bytes:
+            return None
+        return RecentPairs(
+            spec.model, max_rows=self.room.max_rows, budget_bytes=spec.run.pair_bytes, half_life=spec.run.half_life,
+            seed=spec.run.seed,
+        )  # fmt: skip
 
     def _end_hosts(self, assigned: QueueLearner) -> dict[str, Any]:
         """Trainers and servers end in good order; what the summary says of them."""
@@ -254,5 +267,8 @@ def _opened(request: Request) -> list[Source]:
 def _replay(options: StreamOptions) -> Replay | None:
     if not options.replay:
         return None
-    buffer = ReplayBuffer(max_tokens=options.replay_words or REPLAY_WORDS, seed=options.seed)
+    buffer = ReplayBuffer(
+        max_tokens=options.replay_words or REPLAY_WORDS, alpha=options.replay_alpha, beta=options.replay_beta,
+        seed=options.seed,
+    )  # fmt: skip
     return Replay(buffer, options.replay)

@@ -62,6 +62,8 @@ class StreamProgress:
     """word -> cosine of its vector to that of the snapshot before"""
     snapshot: str | None = None
     """name of the latest"""
+    pip: float | None = None
+    """PIP loss of the latest vectors against the pairs counted lately over that of zeros, scaled as fits best: 0..1"""
 
     def replaces(self, former: StreamProgress) -> bool:
         """Whether a former record is of work that is done again, by hosts that were started again."""

@@ -96,6 +96,11 @@ class Streams(Task):
             check_model(spec.model, agreement)
         if memory_bytes(spec) < LEAST_MEMORY:
             raise InputError(f"memory must be at least 1MiB, got {spec.storage.memory!r}.")
+        if spec.model.is_dense and spec.run.replay_alpha:
+            raise InputError(
+                f"{spec.model.name} measures no loss of single lines, so they are replayed alike; leave replay_alpha "
+                "out."
+            )
         for name in ("resume", "overwrite", "log_ids"):
             if getattr(spec.run, name) and spec.run.out is None:
                 raise InputError(f"{name} needs out, the run folder; give it.")

@@ -17,9 +17,12 @@ from any2vec.plan.order.roles import StreamRoles
 from any2vec.sources.opening import crawl_services
 from any2vec.sync.drivers.dense_batches import DenseBatches
 from any2vec.sync.drivers.served_batches import ServedBatches
+from any2vec.sync.drivers.served_gradients import ServedGradients
 from any2vec.sync.drivers.stream_tables import StreamTables
-from any2vec.sync.drivers.summed_batches import SummedBatches
+from any2vec.sync.drivers.summed_gradients import SummedGradients
+from any2vec.sync.options.streams import StreamAgreement
 from any2vec.sync.rules.block import compile_merges
+from any2vec.tasks.stream.hosts.dense_steps import agreed_steps, make_gradients
 from any2vec.tasks.stream.hosts.queue_batches import TrainerDriver, assigned_parts
 from any2vec.tasks.stream.hosts.work_queue import make_tables, sent_by_all
 from any2vec.tasks.stream.models import budget, make_learner
@@ -46,18 +49,19 @@ class TrainerProgram(Program):
         own, transport = self.learner, self.transport
         roles = StreamRoles.of(transport.hosts, self.request.agreement.servers)
         self._tables = make_tables(transport, roles, self.request.agreement, own)
+        self._gradients = make_gradients(transport, roles, self.request.agreement, own)
         self._parts = LoopParts((), own, LocalDriver(), lambda work, stats: None)
         driver = None
         if transport.rank in roles.training:
-            driver = _driver(transport, roles, self._tables, own)
+            driver = _driver(transport, roles, self._tables, self._gradients, own, self.request.agreement)
             sends_state = self._tables is None and transport.rank == roles.training.start
             self._parts = assigned_parts(QueueWorker(transport, 0), own, driver, sends_state)
             _compile(own)
         transport.barrier("ready", timeout=LONG_WORK)
         for service in self._crawls:
             service.start()
-        if isinstance(driver, SummedBatches):
-            driver.start()
+        if self._gradients is not None:
+            self._gradients.start()
 
     def on_stop(self, number: int, frame: FrameType | None) -> None:
         """Who asked for a stop asked rank 0, too: it ends what is under way, and says so."""
@@ -67,8 +71,10 @@ class TrainerProgram(Program):
         yield self._parts
         if self._tables is not None:
             self._tables.close()  # a server serves until everyone has
+        if self._gradients is not None:
+            self._gradients.close()
         self.learner.close()
-        sent_by_all(self.transport)
+        sent_by_all(self.transport, {} if self._gradients is None else self._gradients.metrics())
         for service in self._crawls:
             service.close()
 
@@ -76,15 +82,16 @@ class TrainerProgram(Program):
         raise AssertionError("rank 0 has the result")
 
 
-def _driver(transport: Transport, roles: StreamRoles, tables: StreamTables | None, own: Any) -> TrainerDriver:
+def _driver(
+    transport: Transport, roles: StreamRoles, tables: StreamTables | None,
+    gradients: SummedGradients | ServedGradients | None, own: Any, how: StreamAgreement,
+) -> TrainerDriver:  # fmt: skip
     """How a trainer agrees with the others."""
     if tables is not None:
         return ServedBatches(tables, own.tables, own.trace)
-    if hasattr(own, "step"):
-        driver = SummedBatches(transport, roles.training, own.values(), own.step)
-        own.agree, own.share = driver.agree, 1.0 / roles.trainers
-        return driver
-    return DenseBatches(transport, roles.training, own.tables)
+    if gradients is None:
+        return DenseBatches(transport, roles.training, own.tables)
+    return agreed_steps(gradients, own, how, roles.trainers)
 
 
 def _compile(own: Any) -> None:

@@ -16,13 +16,14 @@ from any2vec.cluster.work_queue import END, REST, QueueWorker
 from any2vec.models.stream.learner import StreamLearner
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.sync.drivers.dense_batches import DenseBatches
+from any2vec.sync.drivers.pushed_batches import PushedBatches
 from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.summed_batches import SummedBatches
-from any2vec.tasks.stream.hosts.wire import Receiver, is_put, stats_part
+from any2vec.tasks.stream.hosts.wire import Receiver, is_put, stats_parts
 from any2vec.train.loop import LoopParts
 from any2vec.types import Stats, Work
 
-TrainerDriver = ServedBatches | DenseBatches | SummedBatches
+TrainerDriver = ServedBatches | DenseBatches | SummedBatches | PushedBatches
 
 
 class QueueBatches:
@@ -49,13 +50,17 @@ class QueueBatches:
             if phase == REST:
                 if isinstance(driver, ServedBatches):
                     driver.quiesce(int(parts[0].array[0]))
+                elif isinstance(driver, PushedBatches):
+                    driver.quiesce(self.sends_state)
                 state = learner.state_dict().values() if self.sends_state else ()
                 self.queue_worker.report([Part("dense", array.copy()) for array in state])
             elif is_put(parts):
                 learner.load_state_dict(
                     dict(zip(learner.state_dict(), (part.array for part in parts[1:]), strict=True))
                 )
-                self.queue_worker.report([stats_part(Stats(0, 0.0, 0))])
+                if isinstance(driver, PushedBatches):
+                    driver.write(self.sends_state)
+                self.queue_worker.report(stats_parts(Stats(0, 0.0, 0)))
             else:
                 piece = receiver.piece(parts)
                 if isinstance(driver, ServedBatches):
@@ -66,7 +71,7 @@ class QueueBatches:
 
     def on_work(self, work: Work[TokenBatch], stats: Stats) -> None:
         """A batch has ended."""
-        self.queue_worker.report([stats_part(stats)])
+        self.queue_worker.report(stats_parts(stats, work.payload.sentences))
 
 
 def assigned_parts(

@@ -1,28 +1,35 @@
 """A token batch as a message from the host that keeps the vocabulary to a trainer.
 
-[kind, clock, birth, batch, offset, words, words before, whether news come], share of words kept, tokens, born rows,
-then the news, what the vocabulary says of all rows: noise (two arrays) and subsampling; then the words of the batch,
-where a model has them spelled out. What the vocabulary says changes seldom, and each trainer gets it once.
+[kind, clock, birth, batch, offset, words, words before, which of the rest come], share of words kept, tokens, born
+rows; then the news, what the vocabulary says of all rows: noise (two arrays) and subsampling; how much each sentence
+counts, where that differs; the words of the batch, where a model has them spelled out. What the vocabulary says changes
+seldom, and each trainer gets it once.
 
 Legend: T tokens, V rows of the tables, R rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.errors import MessageError
 from any2vec.models.stream.char_step import BatchWords
-from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.models.stream.ngram import SpelledRows
+from any2vec.models.stream.token_batch import Sentences, TokenBatch
 from any2vec.types import Stats
 
 TRAIN, PUT = 1, 2
 """kinds of pieces: a batch; a state to go on from"""
-_NUMBERS, _WORD_PARTS = 8, 5
+_NUMBERS = 8
+_PREPARED: dict[int, Callable[..., Any]] = {3: SpelledRows, 5: BatchWords}
+"""what a model has of a batch's words, by its number of arrays"""
+_NEWS, _WEIGHTS = 1, 2
+"""bits that say which parts come"""
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,8 @@ class Sender:
             batch.alias_V is not self._last.alias_V or batch.keep_V is not self._last.keep_V
         )
         numbers = (
-            TRAIN, piece.clock, piece.birth, batch.number, batch.offset, batch.words, batch.words_before, has_changed
+            TRAIN, piece.clock, piece.birth, batch.number, batch.offset, batch.words, batch.words_before,
+            _NEWS * has_changed + _WEIGHTS * (batch.sentences is not None),
         )  # fmt: skip
         parts = [
             Part("control", np.array(numbers, np.int64)), Part("control", np.array([batch.keep_rate])),
@@ -58,8 +66,10 @@ class Sender:
         if has_changed:
             self._last = batch
             parts += [Part("dense", array) for array in (batch.threshold_V, batch.alias_V, batch.keep_V)]
+        if batch.sentences is not None:
+            parts.append(Part("dense", batch.sentences.weight_N))
         if batch.prepared is not None:
-            parts += [Part("dense", array) for array in _words_of(batch.prepared)]
+            parts += [Part("dense", array) for array in vars(batch.prepared).values()]
         return parts
 
 
@@ -76,19 +86,22 @@ class Receiver:
             MessageError: it is none.
         """
         numbers = parts[0].array.tolist() if parts else []
-        words_at = 7 if len(numbers) == _NUMBERS and numbers[7] else 4
-        if len(numbers) != _NUMBERS or numbers[0] != TRAIN or len(parts) not in (words_at, words_at + _WORD_PARTS):
+        comes = numbers[7] if len(numbers) == _NUMBERS else 0
+        weights_at = 7 if comes & _NEWS else 4
+        words_at = weights_at + bool(comes & _WEIGHTS)
+        if len(numbers) != _NUMBERS or numbers[0] != TRAIN or len(parts) - words_at not in (0, *_PREPARED):
             raise MessageError(f"{len(parts)} parts that begin with {numbers} are no batch of a stream.")
-        _, clock, birth, number, offset, words, before, has_changed = numbers
+        _, clock, birth, number, offset, words, before, _ = numbers
         tokens = parts[2].array
         tokens.flags.writeable = False  # one type for the kernels, whatever brought the array
-        if has_changed:
+        if comes & _NEWS:
             threshold_V, alias_V, keep_V = (part.array for part in parts[4:7])
             self._last = replace(self._last, threshold_V=threshold_V, alias_V=alias_V, keep_V=keep_V)
         self._last = replace(
             self._last, number=number, tokens=tokens, offset=offset, born=parts[3].array,
             keep_rate=float(parts[1].array[0]), words=words, words_before=before,
-            prepared=BatchWords(*(part.array for part in parts[words_at:])) if len(parts) > words_at else None,
+            sentences=_sentences(*parts[weights_at:words_at]),
+            prepared=_prepared([part.array for part in parts[words_at:]]),
         )  # fmt: skip
         return Piece(self._last, clock, birth)
 
@@ -102,12 +115,18 @@ def is_put(parts: Sequence[Part]) -> bool:
     return bool(parts) and parts[0].array.tolist() == [PUT]
 
 
-def _words_of(prepared: BatchWords) -> list[np.ndarray]:
-    return [prepared.row_R, prepared.symbol_RS, prepared.size_R, prepared.cuts, prepared.negatives]
+def _prepared(arrays: list[np.ndarray]) -> Any:
+    return _PREPARED[len(arrays)](*arrays) if arrays else None
 
 
-def stats_part(stats: Stats) -> Part:
-    return Part("control", np.array([stats.items, stats.loss_sum, stats.loss_examples, stats.cpu_seconds], np.float64))
+def _sentences(*weights: Part) -> Sentences | None:
+    return Sentences(weights[0].array, np.empty(len(weights[0].array))) if weights else None
+
+
+def stats_parts(stats: Stats, sentences: Sentences | None = None) -> list[Part]:
+    """What a trainer reports of a batch."""
+    numbers = np.array([stats.items, stats.loss_sum, stats.loss_examples, stats.cpu_seconds], np.float64)
+    return [Part("control", numbers), *([] if sentences is None else [Part("dense", sentences.loss_N)])]
 
 
 def stats_of(part: Part) -> Stats:

@@ -21,12 +21,13 @@ from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError
 from any2vec.models.stream.learner import StreamLearner
-from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.models.stream.token_batch import Sentences, TokenBatch
 from any2vec.plan.order.roles import StreamRoles
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.options.rules import rule_class
 from any2vec.sync.options.streams import StreamAgreement
 from any2vec.tables.server.request import ANY_TIME
+from any2vec.tasks.stream.hosts.dense_steps import dense_in_rounds
 from any2vec.tasks.stream.hosts.wire import Piece, Sender, put_parts, stats_of
 from any2vec.train.in_memory.hosts import gather_numbers
 from any2vec.types import State, Stats, Work
@@ -56,10 +57,13 @@ class QueueLearner:
         self._round: list[TokenBatch] = []
         self._birth = 0
         self._received = Stats(0, 0.0, 0)
-        self._replayed: set[int] = set()
-        """pieces of lines that have been trained before: their loss is not that of new lines"""
+        self._replayed: dict[int, Sentences | None] = {}
+        """pieces of lines that have been trained before: their loss is not that of new lines, but may decide what is
+        replayed"""
         self._is_settled = True
-        self._num_rows = max((len(table) for table in getattr(own, "tables", {}).values()), default=0)
+        self.is_stale = False
+        """whether trainers that have the whole state step by gradients of former parameters: servers count those"""
+        self._num_rows = len(next(iter(getattr(own, "tables", {}).values()), ()))
         """V; 0: batches bring what their rows stand for, and nothing is kept by row"""
 
     @classmethod
@@ -68,7 +72,13 @@ class QueueLearner:
         roles = StreamRoles.of(transport.hosts, agreement.servers)
         tables = make_tables(transport, roles, agreement, own)
         transport.barrier("ready", timeout=LONG_WORK)
-        return cls(own, WorkQueue(transport, roles.training, agreement.credits), tables, agreement.in_rounds)
+        is_dense = hasattr(own, "step")
+        found = cls(
+            own, WorkQueue(transport, roles.training, agreement.credits), tables,
+            dense_in_rounds(agreement) if is_dense else agreement.in_rounds,
+        )  # fmt: skip
+        found.is_stale = is_dense and not agreement.in_rounds
+        return found
 
     def compile(self) -> None:
         self.own.compile()
@@ -112,8 +122,8 @@ class QueueLearner:
         self.own.load_state_dict(state)
         known = {name: np.ascontiguousarray(array) for name, array in self.own.state_dict().items()}
         if self.tables is not None:
-            for name, rows in known.items():
-                self.tables.write(name, rows)
+            for name in self.own.tables:
+                self.tables.write(name, known[name])
             self.tables.load_state_dict(state)
         else:
             for peer in self.work_queue.peers:
@@ -124,8 +134,8 @@ class QueueLearner:
         """The vectors of the words that have a row; everything that was dealt is in them."""
         self.settle()
         if self.tables is not None:
-            rows = vocabulary.rows()
             for name, table in self.own.tables.items():
+                rows = self.own.rows_of(name, vocabulary)
                 table[rows] = self.tables.read(name, rows)
         return self.own.embeddings(vocabulary)
 
@@ -178,8 +188,9 @@ class QueueLearner:
             HostError: a host is lost.
         """
         assigned = {str(peer): count for peer, count in self.work_queue.assigned.items()}
-        of_rows = {"dropped": 0, "staleness": {"0": self.batches}} if self.tables is None else self.tables.metrics()
-        return {"batches": assigned, **of_rows}
+        if self.tables is not None:
+            return {"batches": assigned, **self.tables.metrics()}
+        return {"batches": assigned, "dropped": 0, "staleness": {} if self.is_stale else {"0": self.batches}}
 
     def _assign_round(self) -> None:
         """Start what was born, then assign what has come together."""
@@ -198,27 +209,31 @@ class QueueLearner:
         if self._num_rows:
             batches = without_lost_rows(batches, self._num_rows)
         # A trainer that has no batch in the last round before a rest gets an empty one, and so keeps in step.
-        batches += [replace(batches[-1], tokens=np.zeros(0, np.int32), words=0, prepared=None)] * (
+        batches += [replace(batches[-1], tokens=np.zeros(0, np.int32), words=0, prepared=None, sentences=None)] * (
             len(self._clock) - len(batches)
         )
         for peer, batch in zip(self.work_queue.peers, batches, strict=True):
             self._assign(batch, peer, rows if self.tables is None else np.zeros(0, np.int64))
 
     def _assign(self, batch: TokenBatch, peer: int, born: np.ndarray) -> None:
+        if self._num_rows:
+            self.own.note(batch)
         piece = Piece(replace(batch, born=born), self._clock[peer], self._birth)
         number = self.work_queue.assign(self._senders[peer].parts(piece), peer)
         if batch.is_replayed:
-            self._replayed.add(number)
+            self._replayed[number] = batch.sentences
         self._clock[peer] += 1
 
     def _receive(self, done_pieces: list[Done]) -> None:
         for done in done_pieces:
-            if len(done.parts) != 1:
-                raise HostError(f"Rank {done.peer} sent {len(done.parts)} parts about a batch, not one.")
+            is_replayed, sentences = done.number in self._replayed, self._replayed.pop(done.number, None)
+            wanted = 1 if sentences is None else 2
+            if len(done.parts) != wanted:
+                raise HostError(f"Rank {done.peer} sent {len(done.parts)} parts about a batch, not {wanted}.")
             self.batches += 1
-            if done.number in self._replayed:
-                self._replayed.discard(done.number)
-            else:
+            if sentences is not None:
+                sentences.loss_N[:] = done.parts[1].array
+            if not is_replayed:
                 self._received += stats_of(done.parts[0])
 
 
@@ -227,15 +242,20 @@ def make_tables(transport: Transport, roles: StreamRoles, agreement: StreamAgree
     if agreement.sync == "dense" or hasattr(own, "step"):
         return None
     start = {name: partial(own.start_values, name) for name in own.tables}
-    rows, dim = next(iter(own.tables.values())).shape
+    shapes = {name: table.shape for name, table in own.tables.items()}
     rule = None if agreement.rule is None else rule_class(agreement.rule)
-    return StreamTables(transport, roles, start, (rows, dim), agreement.bound, rule)
+    return StreamTables(transport, roles, start, shapes, own.fixed_tables, agreement.bound, rule)
 
 
-def sent_by_all(transport: Transport) -> dict[str, Any]:
-    """Bytes that all hosts have sent, at rank 0; all call it together."""
-    every = gather_numbers(transport, {}, LONG_WORK)
-    return {name: summed([one[name] for one in every]) for name in ("bytes_by_kind", "bytes_by_phase")}
+def sent_by_all(transport: Transport, own: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Bytes that all hosts have sent, at rank 0; all call it together.
+
+    own: what this host's agreement on dense parameters says; then the staleness of gradients in steps, too.
+    """
+    every = gather_numbers(transport, own or {}, LONG_WORK)
+    found = {name: summed([one[name] for one in every]) for name in ("bytes_by_kind", "bytes_by_phase")}
+    stale = [one["overtaken"] for one in every if "overtaken" in one]
+    return found | ({"staleness": stale[0]} if stale else {})
 
 
 def without_lost_rows(batches: list[TokenBatch], num_rows: int) -> list[TokenBatch]:

@@ -188,3 +188,46 @@ def test_trainers_of_a_dense_model_with_fewer_steps_take_those_of_the_others() -
     goes_on.run(batches[0].work)
     for name, value in goes_on.state_dict().items():
         assert np.array_equal(again[name], value), name
+
+
+SERVED = [("sync", 1), ("sync", 2), ("async", 0), ("async", 2), ("bounded:2", 0), ("bounded:0", 1)]
+
+
+@pytest.mark.parametrize(("sync", "servers"), SERVED)
+def test_one_trainer_whose_servers_step_differs_by_rounding_alone(sync: str, servers: int) -> None:
+    """Servers step by Adam of their own, and go on from moments that a trainer has brought, and give them back."""
+    batches, alone_ = spelled_batches(5), char_learner()
+    for batch in batches[:2]:
+        alone_.run(batch.work)
+    first, _, _ = over_hosts(batches[:2], 1, servers, sync, make=char_learner)
+    check_close(first, alone_.state_dict())
+    again, _, _ = over_hosts(
+        batches[2:], 1, servers, sync, make=char_learner, before=lambda assigned: assigned.load_state_dict(first)
+    )
+    for batch in batches[2:]:
+        alone_.run(batch.work)
+    check_close(again, alone_.state_dict())
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_servers_in_step_do_what_trainers_do_that_sum(servers: int) -> None:
+    batches = spelled_batches(5)
+    expected, _, _ = over_hosts(batches, 2, 0, "sync", make=char_learner)
+    found, _, _ = over_hosts(batches, 2, servers, "sync", make=char_learner)
+    check_close(found, expected)
+
+
+@pytest.mark.parametrize(("sync", "servers"), [("async", 0), ("async", 1), ("bounded:1", 2)])
+def test_every_gradient_steps_the_servers_once(sync: str, servers: int) -> None:
+    batches, start = spelled_batches(8), char_learner().state_dict()
+    found, _, _ = over_hosts(batches, 3, servers, sync, make=char_learner)
+    steps = sum(len(batch.prepared.negatives) for batch in batches)
+    assert {float(found[name][0]) for name in found if name.endswith(".step")} == {float(steps)}
+    assert all(np.isfinite(array).all() for array in found.values())
+    assert all(not np.array_equal(found[name], start[name]) for name in start if not name.endswith("symbols"))
+
+
+def check_close(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-3, atol=2e-5, err_msg=name)

@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 
 import any2vec
+from any2vec.encoders.ngrams import start_grams
 from any2vec.errors import InputError
 from any2vec.models.stream.config import StreamCharLstm, StreamNGram, StreamSkipGram
+from any2vec.models.words.config import NGram
 from any2vec.sync.options.streams import StreamAgreement
 from any2vec.tasks.stream.models import check_model
 from any2vec.tasks.stream.options import StreamOptions
@@ -69,6 +71,69 @@ def test_several_trainers_learn_what_one_learns(tmp_path: Path, sync: Any) -> No
     assert batches >= spread.summary["steps"] and sum(spread.summary["staleness"].values()) == batches
 
 
+NGRAM = StreamNGram(dim=8, window=3, subsample=0.0, buckets=500, rate_words=1_000_000)
+
+
+@pytest.mark.parametrize("servers", [0, 2])
+def test_one_trainer_of_ngrams_in_step_is_a_single_process_to_the_last_bit(tmp_path: Path, servers: int) -> None:
+    """Rows of words are born on their servers, those of n-grams lie there from the start, and both come back."""
+    file = text_file(tmp_path / "text.txt", 500, 1)
+    alone = stream(NGRAM, str(file), options=StreamOptions(**OPTIONS), storage="20MB")
+    hosts = any2vec.HostOptions(logical_hosts=1, servers=servers)
+    out = tmp_path / "out"
+    run = {"hosts": hosts, "sync": "sync", "storage": "20MB", "out": out}
+    stream(NGRAM, str(file), options=StreamOptions(**OPTIONS, steps=3), **run)
+    spread = stream(NGRAM, str(file), options=StreamOptions(**OPTIONS, resume=True), **run)
+    assert alone is not None and spread is not None and spread.summary["checkpoints"] > 1
+    for found, expected in zip(parts_of(spread.embeddings), parts_of(alone.embeddings), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    there = any2vec.Embeddings.load(out)
+    np.testing.assert_array_equal(there["w4999unseen"], alone.embeddings["w4999unseen"])
+
+
+def parts_of(embeddings: Any) -> list[Any]:
+    encoder = embeddings.encoder
+    return [list(embeddings.keys), embeddings.vectors, embeddings.output, encoder.bucket_G, encoder.gram_GD]
+
+
+@pytest.mark.parametrize("sync", ["async", "bounded", "adasum"])
+def test_several_trainers_of_ngrams_learn_what_one_learns(tmp_path: Path, sync: Any) -> None:
+    """All words here share n-grams, which both trainers move at once: a rule that knows that loses nothing."""
+    files = [str(text_file(tmp_path / f"{number}.txt", 500, number)) for number in range(2)]
+    alone = stream(NGRAM, files, options=StreamOptions(**OPTIONS), storage="20MB")
+    hosts = any2vec.HostOptions(logical_hosts=2, servers=1)
+    spread = stream(NGRAM, files, options=StreamOptions(**OPTIONS), hosts=hosts, sync=sync, storage="20MB")
+    assert alone is not None and spread is not None
+    assert spread.summary["words"] == alone.summary["words"] and np.isfinite(spread.embeddings.vectors).all()
+    assert sync != "adasum" or spread.summary["loss"] < alone.summary["loss"] + 0.25
+    met = [found.embeddings.encoder.bucket_G for found in (alone, spread)]  # type: ignore[union-attr]
+    np.testing.assert_array_equal(*met)
+    start = start_grams(met[0], 8, 1, NGram.start_spread / 8)
+    assert (spread.embeddings.encoder.gram_GD != start).any(axis=1).mean() > 0.99  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("sync", "servers"), [("sync", 0), ("sync", 1), ("async", 0), ("async", 2), ("bounded", 0)])
+def test_trainers_of_a_dense_model_agree_by_sums_or_servers(tmp_path: Path, sync: str, servers: int) -> None:
+    pytest.importorskip("torch")
+    model = StreamCharLstm(
+        dim=8, hidden=8, byte_dim=4, batch_pairs=256, shared_negatives=16, subsample=0.0, device="cpu"
+    )
+    options = OPTIONS | {"batch_bytes": 300}
+    files = [str(text_file(tmp_path / f"{number}.txt", 150, number)) for number in range(2)]
+    alone = stream(model, files, options=StreamOptions(**options), storage="20MB")
+    run = {
+        "hosts": any2vec.HostOptions(logical_hosts=2, servers=servers), "sync": sync, "storage": "20MB",
+        "out": tmp_path / "out",
+    }  # fmt: skip
+    stream(model, files, options=StreamOptions(**options, steps=4), **run)
+    spread = stream(model, files, options=StreamOptions(**options, resume=True), **run)
+    assert alone is not None and spread is not None
+    assert spread.summary["words"] == alone.summary["words"] and spread.summary["checkpoints"] > 1
+    assert spread.summary["loss"] == pytest.approx(alone.summary["loss"], abs=0.4)
+    stale = spread.summary["staleness"]
+    assert set(stale) == {"0"} if sync == "sync" else sum(stale.values()) > 10
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -84,10 +149,11 @@ def test_options_that_would_do_nothing_are_refused(options: dict[str, Any], said
 
 
 def test_what_cannot_be_spread_is_refused() -> None:
-    with pytest.raises(InputError, match="by one process"):
-        check_model(StreamNGram(dim=8), StreamAgreement(trainers=2))
-    with pytest.raises(InputError, match="--sync sync"):
-        check_model(StreamCharLstm(dim=8), StreamAgreement(trainers=2, sync="async"))
+    with pytest.raises(InputError, match="ngram has rows beside them"):
+        check_model(StreamNGram(dim=8), StreamAgreement(trainers=2, sync="dense"))
+    for sync in ("dense", "adasum"):
+        with pytest.raises(InputError, match="must be sync, bounded or async"):
+            check_model(StreamCharLstm(dim=8), StreamAgreement(trainers=2, sync=sync))
     with pytest.raises(InputError, match="several hosts"):
         stream(MODEL, ["none"], hosts=any2vec.HostOptions(servers=2))
     with pytest.raises(InputError, match="this one alone"):
