@@ -34,8 +34,8 @@ DOORS = {
     "numba": {"kernels"}, "llvmlite": {"kernels"},
     "sklearn": {"evaluate", "report", "estimators"},
     "pyarrow": {"data", "formats"}, "zstandard": {"data"}, "safetensors": {"formats"},
-    "usearch": {"neighbors"}, "gensim": {"formats"}, "networkx": {"data"}, "torch_geometric": {"data"},
-    "torch": {"cluster", "data", "models"}, "ray": {"cluster"}, "pymetis": {"plan"}, "pandas": set(),
+    "usearch": {"neighbors"}, "gensim": {"formats"}, "networkx": {"data"}, "torch_geometric": {"data", "sampling"},
+    "torch": {"cluster", "data", "models", "sampling"}, "ray": {"cluster"}, "pymetis": {"plan"}, "pandas": set(),
     "httpx": {"sources"}, "feedparser": {"sources"}, "confluent_kafka": {"sources"}, "redis": {"sources"},
     "protego": {"sources"}, "resiliparse": {"sources"},
 }  # fmt: skip

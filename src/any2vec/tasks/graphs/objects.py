@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.data.attributed.tensors import as_numpy, edges_of
 from any2vec.errors import DataError
 
 
@@ -15,15 +16,10 @@ def of_pyg(data: Any) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndar
     Raises:
         DataError: edges are none, or outside the nodes.
     """
-    edge_index = as_numpy(data.edge_index)
-    if edge_index is None or edge_index.ndim != 2 or edge_index.shape[0] != 2 or edge_index.dtype.kind not in "iu":
-        raise DataError("The PyG data needs an integer edge_index of shape (2, num_edges).")
-    num_nodes = int(data.num_nodes)
-    if edge_index.size and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < num_nodes:
-        raise DataError(f"The PyG data has edges outside its {num_nodes:,} nodes.")
+    src, dst, num_nodes = edges_of(data)
     weights, types = as_numpy(getattr(data, "edge_weight", None)), as_numpy(getattr(data, "edge_type", None))
     pieces = (
-        edge_index[0].astype(np.int32), edge_index[1].astype(np.int32),
+        src, dst,
         np.empty(0, np.float32) if weights is None else weights.reshape(-1).astype(np.float32),
         np.empty(0, np.int32) if types is None else types.reshape(-1).astype(np.int32),
     )  # fmt: skip
@@ -35,10 +31,3 @@ def of_pyg(data: Any) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndar
     masks = {part: as_numpy(getattr(data, f"{part}_mask", None)) for part in ("train", "val", "test")}
     own["split"] = {part: mask for part, mask in masks.items() if mask is not None} or None
     return pieces, num_nodes, own
-
-
-def as_numpy(value: Any) -> Any:
-    """A tensor of any device as an array; None and arrays as they are."""
-    for step in ("detach", "cpu", "numpy"):
-        value = getattr(value, step)() if hasattr(value, step) else value
-    return value
