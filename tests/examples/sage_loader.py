@@ -1,4 +1,4 @@
-"""GraphSAGE on Cora by mini-batches and, layer by layer, all nodes at the end: the form of PyG's `reddit.py` example.
+"""GraphSAGE on Cora by mini-batches and, layer by layer, all nodes at the end: the form of the example `reddit` of PyG.
 
     python tests/examples/sage_loader.py FOLDER_OF_GRAPH_PLANETOID [SEED]
 
