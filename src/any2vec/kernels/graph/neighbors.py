@@ -139,27 +139,20 @@ def _take_uniform(
 
 @jit
 def _take_least(indices: np.ndarray, start: int, degree: int, key: np.uint64, place_K: np.ndarray) -> None:
-    """The K < degree places whose sources have the least draws, in no order. O(degree + K log degree) reads on average.
-
-    The worst of those kept stands first.
-    """
-    size = place_K.size
+    """The K < degree places whose sources have the least draws, in no order. On average O(degree + K^2 log(degree))."""
+    size, worst = place_K.size, 0
+    mark_K = np.empty(size, np.uint64)
     for place in range(start, start + degree):
-        mark = draw(key, np.uint64(indices[place]))
-        if place - start < size:
-            place_K[place - start] = place
-            if place - start + 1 < size:
-                continue
-        elif mark >= draw(key, np.uint64(indices[place_K[0]])):
+        mark, number = draw(key, np.uint64(indices[place])), place - start
+        if number >= size and mark >= mark_K[worst]:
             continue
-        else:
-            place_K[0] = place
-        worst, highest = 0, np.uint64(0)
-        for q in range(size):
-            mark = draw(key, np.uint64(indices[place_K[q]]))
-            if mark > highest:
-                worst, highest = q, mark
-        place_K[0], place_K[worst] = place_K[worst], place_K[0]
+        number = number if number < size else worst
+        place_K[number], mark_K[number] = place, mark
+        if place - start >= size - 1:
+            worst = 0
+            for q in range(1, size):
+                if mark_K[q] > mark_K[worst]:
+                    worst = q
 
 
 @jit
