@@ -117,6 +117,24 @@ def test_without_features_nodes_are_those_of_the_edges(tmp_path: Path) -> None:
     assert list(words.keys) == ["b", "a", "c"] and words.rows("val").tolist() == [1]
 
 
+def test_text_of_several_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some megabytes: ids are found, and wrong lines named, as in one piece."""
+    monkeypatch.setattr("any2vec.tasks.graphs.build._FEW", 1000)
+    rng = np.random.default_rng(5)
+    src, dst = 3 * rng.integers(10**7, 10**7 + 40_000, (2, 200_000))
+    lines = [f"{u} {v}\n" for u, v in zip(src.tolist(), dst.tolist(), strict=True)]
+    (tmp_path / "e").write_text("# comment\n" + "".join(lines))
+    graph = write_graph(tmp_path / "e", tmp_path / "g", graph=GraphOptions(directed=True))
+    ids = np.unique([src, dst])
+    assert list(graph.keys) == list(map(str, ids)) and graph.num_edges == len(set(lines))
+    indptr, indices, _ = graph.csr
+    found = ids[indices].tolist(), ids[np.repeat(np.arange(len(ids)), np.diff(indptr))].tolist()
+    assert set(zip(*found, strict=True)) == set(zip(src.tolist(), dst.tolist(), strict=True))
+    (tmp_path / "e").write_text("# comment\n" + "".join(lines) + "7\n")
+    with pytest.raises(DataError, match=r"line 200002: one column"):
+        write_graph(tmp_path / "e", tmp_path / "h")
+
+
 def test_features_by_key(tmp_path: Path) -> None:
     vectors = any2vec.Embeddings(["c", "a", "b", "alone"], features(4))
     vectors.save(tmp_path / "vectors")

@@ -23,7 +23,8 @@ from any2vec.tasks.graphs.nodes import Nodes, node_labels, node_splits
 from any2vec.tasks.layers.prepare import open_features
 from any2vec.types import Stage, as_reading
 
-_NO_WEIGHTS, _NO_TYPES = np.empty(0, np.float32), np.empty(0, np.int32)
+_NO_TYPES = np.empty(0, np.int32)
+_FEW = 1 << 21
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,9 +131,7 @@ def _are_rows(ids: np.ndarray) -> bool:
 def _in_pieces(name: str, options: GraphOptions, known: Nodes | None, stage: Stage | None) -> _Edges:
     nodes = known or Nodes(0)
     if known is None:
-        ids = np.empty(0, np.int64)
-        for src, dst, _ in read_pieces(name, options, as_reading(stage)):
-            ids = np.union1d(ids, np.concatenate([src, dst]))
+        ids = _ids_of((src, dst) for src, dst, _ in read_pieces(name, options, as_reading(stage)))
         if len(ids) > MAX_NODES:
             raise DataError(f"{name} has {len(ids):,} nodes; {MAX_NODES:,} is the most.")
         nodes = Nodes(len(ids), ids=ids)
@@ -145,6 +144,16 @@ def _in_pieces(name: str, options: GraphOptions, known: Nodes | None, stage: Sta
             yield rows[: len(src)], rows[len(src) :], weights, _NO_TYPES
 
     return _Edges(nodes, pieces, options.directed, display(name))
+
+
+def _ids_of(pieces: Iterator[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """int64, ascending: the different ids; merged whenever as many are new as are known, so that it stays cheap."""
+    known, new = np.empty(0, np.int64), [np.empty(0, np.int64)]
+    for piece in pieces:
+        new.append(np.unique(np.concatenate(piece)))
+        if sum(map(len, new)) > max(len(known), _FEW):
+            known, new = np.unique(np.concatenate([known, *new])), []
+    return np.unique(np.concatenate([known, *new]))
 
 
 def _whole(source: Any, options: GraphOptions, known: Nodes | None, stage: Stage | None) -> _Edges:
