@@ -61,12 +61,21 @@ PINS: dict[str, tuple[str, ...]] = {
         "tqdm==4.70.1",
         "setuptools==80.9.0",
     ),
-}
-MODULES = {"pbg": "torchbiggraph"}
+    # Wheels of pyg-lib stand on no index of pip's: where one is found, or built, the row runs.
+    "pyg": ("torch==2.13.0+cpu", "torch_geometric==2.8.1", "pyg-lib", "numpy==2.4.6"),
+    # Its libraries load beside torch 2.2.1 at the latest.
+    "dgl": (
+        "dgl==2.1.0", "torch==2.2.1+cpu", "torchdata==0.7.1", "numpy==1.26.4", "pandas==2.2.3", "pyyaml==6.0.2",
+        "pydantic==2.10.6", "setuptools==69.5.1",
+    ),
+}  # fmt: skip
+MODULES = {"pbg": "torchbiggraph", "pyg": "pyg_lib"}
 """environment -> module of the peer, where it is not named like the environment"""
 ALONE: dict[str, tuple[str, ...]] = {"torchrec": ("torchrec==1.8.0",)}
 """installed after the pins and without what they ask for: torchrec asks for fbgemm's CUDA build"""
-INDEX: dict[str, str] = dict.fromkeys(("torchrec", "pykeen", "pbg"), "https://download.pytorch.org/whl/cpu")
+INDEX: dict[str, str] = dict.fromkeys(
+    ("torchrec", "pykeen", "pbg", "pyg", "dgl"), "https://download.pytorch.org/whl/cpu"
+)
 """where else pip looks when the pins are not all to be had without"""
 
 

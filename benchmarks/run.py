@@ -48,6 +48,7 @@ TABLES = {
     "larger-than-memory": "benchmarks.disk.table",
     "admm": "benchmarks.layers.table",
     "streams": "benchmarks.streams.table",
+    "graph-networks": "benchmarks.graphs.table",
     "versions": "benchmarks.versions.table",
 }
 """name of a table -> the module that has it as TABLE; every issue that promises figures adds its own"""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from any2vec._version import __version__
 
 if TYPE_CHECKING:
+    from any2vec.data.attributed.graph import AttributedGraph
     from any2vec.data.clicks.clicks import Clicks, read_clicks
     from any2vec.data.clicks.schema import ClickSchema
     from any2vec.data.graph.graph import Graph
@@ -45,13 +46,16 @@ if TYPE_CHECKING:
     from any2vec.options.hosts import HostOptions
     from any2vec.options.storage import StorageOptions
     from any2vec.options.sync import SyncOptions
+    from any2vec.sampling.loader import NeighborLoader
     from any2vec.sources.base.options import SourceOptions
+    from any2vec.tasks.graphs.build import write_graph
     from any2vec.tasks.stream.options import StreamOptions
     from any2vec.tasks.stream.stream import StreamResult, stream
     from any2vec.train.fit import FitResult, fit
     from any2vec.types import Progress
 
 _NAMES = {
+    "data.attributed.graph": ["AttributedGraph"],
     "data.clicks.clicks": ["Clicks", "read_clicks"],
     "data.clicks.schema": ["ClickSchema"],
     "data.graph.graph": ["Graph"],
@@ -74,8 +78,10 @@ _NAMES = {
     "options.hosts": ["HostOptions"],
     "options.storage": ["StorageOptions"],
     "options.sync": ["SyncOptions"],
+    "sampling.loader": ["NeighborLoader"],
     "sources.base.options": ["SourceOptions"],
     "train.fit": ["fit", "FitResult"],
+    "tasks.graphs.build": ["write_graph"],
     "tasks.stream.options": ["StreamOptions"],
     "tasks.stream.stream": ["stream", "StreamResult"],
     "types": ["Progress"],

@@ -13,11 +13,13 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from any2vec.testing.planted_site import PlantedSite
+from planted_nodes import plant
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -40,7 +42,7 @@ ELSEWHERE = {
     "any2vec train skipgram text.txt --hosts 8 --threads 16 --ray HEAD:6379 --out DIR": "by test_cluster_ray",
 }
 """commands that are not run here -> what runs them"""
-RUN = ("README.md", "triples.md", "pip.md", "layers.md", "streams.md")
+RUN = ("README.md", "triples.md", "pip.md", "layers.md", "graphs.md", "streams.md")
 """pages whose commands are run below"""
 BENCHMARK = re.compile(r"python benchmarks/(run|words/roofline|pages)\.py\b")
 GOLDEN = re.compile(r"python tests/golden/(check|make)\.py\b")
@@ -288,6 +290,22 @@ def test_commands_and_python_of_the_page_of_layers(tmp_path: Path, monkeypatch: 
     with contextlib.redirect_stdout(output):
         exec(compile(code, page.name, "exec"), {})
     assert output.getvalue().split() == ["['even'", "'odd'", "'even']"]
+
+
+@pytest.mark.slow
+def test_commands_and_python_of_the_page_of_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted = plant(tmp_path)
+    for name, new in {"edges": "edges.tsv", "labels": "y.tsv", "split": "s.tsv", "features": "x.npz"}.items():
+        planted[name].rename(tmp_path / new)
+    page = ROOT / "docs" / "graphs.md"
+    said = [run(command, tmp_path) for command in commands(page)]
+    assert len(said) == 3 and "all as they were written" in said[1] and json.loads(said[2])["features"] == 12
+    pytest.importorskip("torch_geometric", reason='the loader needs pip install "any2vec[pyg]"')
+    monkeypatch.chdir(tmp_path)
+    (code,) = blocks(page, "python")
+    done: dict[str, Any] = {}
+    exec(compile(code, page.name, "exec"), done)
+    assert len(done["out"]) == done["batch"].batch_size
 
 
 def test_links_lead_somewhere() -> None:

@@ -15,6 +15,7 @@ NAMES = {
     "Embeddings", "WordEmbedder", "NodeEmbedder",
     "Corpus", "TextOptions", "encode_text",
     "Graph", "GraphOptions", "read_graph",
+    "AttributedGraph", "NeighborLoader", "write_graph",
     "DLRM", "DeepFM", "FactorizationMachine", "LogisticRegression",
     "ComplEx", "DistMult", "TransE", "RotatE", "DotProduct",
     "Triples", "TripleOptions", "TripleScorer", "read_triples",

@@ -82,7 +82,7 @@ def read_edge_list(text: np.ndarray, name: str, options: GraphOptions) -> Graph:
     Raises:
         DataError: a line is not an edge; the message has file and line.
     """
-    form = _guess(text, display(name), options)
+    form = guess_form(text, display(name), options)
     reader = EdgeReader(text, display(name), form)
     columns = reader.read(as_integers=True) or reader.read(as_integers=False)
     assert columns is not None
@@ -101,10 +101,13 @@ def read_edge_list(text: np.ndarray, name: str, options: GraphOptions) -> Graph:
 
 
 class EdgeReader:
-    """Reads the data lines of a text; `weights` holds float32 arrays, one behind the other, after a read."""
+    """Reads the data lines of a text; `weights` holds float32 arrays, one behind the other, after a read.
 
-    def __init__(self, text: np.ndarray, name: str, form: EdgeForm) -> None:
-        self.text, self.name, self.form = text, name, form
+    lines_before: of the file, where the text is a later part of it.
+    """
+
+    def __init__(self, text: np.ndarray, name: str, form: EdgeForm, lines_before: int = 0) -> None:
+        self.text, self.name, self.form, self.lines_before = text, name, form, lines_before
         self.weights: list[np.ndarray] = []
 
     def read(self, as_integers: bool) -> tuple[np.ndarray, np.ndarray, Any] | None:
@@ -125,7 +128,7 @@ class EdgeReader:
             if parse_integers(self.text, begins, ends, values) >= 0:
                 return None
             parts.append(values)
-        return np.concatenate(parts)
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
     def _chunks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """(begins, ends) int64 (2 * lines,) of the ids, and the lines' first bytes; collects the weights on the way."""
@@ -146,12 +149,12 @@ class EdgeReader:
             if form.has_weights:
                 self.weights.append(self._floats(begins[:found, 2], ends[:found, 2], lines))
             yield begins[:found, :2].ravel(), ends[:found, :2].ravel(), lines
-        if not has_edges:
+        if not has_edges and not self.lines_before:
             raise DataError(f"{self.name} holds no edges; give at least one line with two ids.")
 
     def _where(self, byte: int) -> str:
         """File and line of a byte."""
-        return f"{self.name}, line {1 + int(np.count_nonzero(self.text[:byte] == 10))}"
+        return f"{self.name}, line {1 + self.lines_before + int(np.count_nonzero(self.text[:byte] == 10))}"
 
     def _shown(self, begin: int, end: int) -> str:
         return repr(self.text[begin : min(end, begin + _SHOWN_BYTES)].tobytes().decode("utf-8", "replace"))
@@ -234,7 +237,7 @@ def _split(rows: np.ndarray, keys: Any) -> tuple[np.ndarray, np.ndarray, Any]:
     return rows[::2], rows[1::2], keys
 
 
-def _guess(text: np.ndarray, name: str, options: GraphOptions) -> EdgeForm:
+def guess_form(text: np.ndarray, name: str, options: GraphOptions) -> EdgeForm:
     """Delimiter, header and columns, from the first lines."""
     from any2vec.kernels.graph.edges import find_fields
 

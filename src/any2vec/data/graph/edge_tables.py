@@ -26,7 +26,7 @@ def read_table(source: Any, form: str | None, options: GraphOptions) -> Graph:
         DataError: the table is damaged, a column is missing or of the wrong type, or a value is missing.
     """
     table = TableReader(source, form)
-    name, chosen = table.name, _choose(table.schema, table.name, options)
+    name, chosen = table.name, choose_columns(table.schema, table.name, options)
     batches = list(table.batches(chosen, _BATCH_ROWS))
     if not sum(len(batch[chosen[0]]) for batch in batches):
         raise DataError(f"{name} holds no edges; give at least one.")
@@ -45,7 +45,12 @@ def read_table(source: Any, form: str | None, options: GraphOptions) -> Graph:
     return build_graph(src, dst, weights, keys, is_directed=options.directed, name=name, ignored_columns=ignored)
 
 
-def _choose(schema: Any, name: str, options: GraphOptions) -> list[str]:
+def choose_columns(schema: Any, name: str, options: GraphOptions) -> list[str]:
+    """The columns of sources, targets and, where they are read, weights.
+
+    Raises:
+        DataError: there are none, or of the wrong type.
+    """
     names = list(schema.names)
     if len(names) != len(set(names)):
         raise DataError(f"{name} has two columns of the same name; rename one.")

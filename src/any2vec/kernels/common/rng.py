@@ -23,6 +23,8 @@ PURPOSE_GRAM = 8
 """where rows of n-grams start"""
 PURPOSE_REPLAY = 9
 """which sentences of a stream are trained once more"""
+PURPOSE_NEIGHBOR = 10
+"""which neighbors a node samples"""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import numpy as np
 from scipy import sparse
 
+from any2vec.data.attributed.features import check_finite, open_matrix, row_numbers
+from any2vec.data.attributed.graph import SPLITS
 from any2vec.data.graph.augment import Features, augment, multiply, normalized_adjacency
 from any2vec.data.graph.reader import open_graph
 from any2vec.data.io.files import fingerprint
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from any2vec.data.graph.graph import Graph
     from any2vec.data.options import GraphOptions
 
-SPLITS = ("train", "val", "test")
 _SQUARE = 25.0
 """mean |x|^2 of the training nodes' augmented features after scaling: about that of Cora's as they come"""
 
@@ -145,11 +145,21 @@ def read_features(source: Any) -> tuple[Sequence[str], Features]:
     Raises:
         DataError: it cannot be read, is no matrix, or holds a NaN or an infinite number.
     """
-    keys: Sequence[str] | None = None
+    keys, matrix, name = open_features(source)
+    with np.errstate(over="ignore"):
+        features = matrix.astype(np.float32)
+    check_finite(features.data if sparse.issparse(features) else features, name)
+    return row_numbers(features.shape[0]) if keys is None else list(keys), features
+
+
+def open_features(source: Any) -> tuple[Sequence[str] | None, Any, str]:
+    """(keys, None where rows are numbered; the matrix, dense or sparse, a .npy file's mapped; its name for messages).
+
+    Raises:
+        DataError: it cannot be read, or is no matrix.
+    """
     name = str(source) if isinstance(source, str | Path) else "features"
-    if isinstance(source, str | Path) and Path(source).suffix in (".npy", ".npz"):
-        source = _load(Path(source))
-    elif isinstance(source, str | Path):
+    if isinstance(source, str | Path) and Path(source).suffix not in (".npy", ".npz"):
         if not Path(source).exists():
             raise DataError(f"There are no features {source}; give a .npy or .npz file, or vectors of any2vec.")
         try:
@@ -157,34 +167,8 @@ def read_features(source: Any) -> tuple[Sequence[str], Features]:
         except FormatError as error:
             raise DataError(f"Features are a .npy or .npz file, or vectors that any2vec reads. {error}") from error
     if isinstance(source, Embeddings):
-        keys, source = source.keys, source.vectors
-    features = sparse.csr_array(source) if sparse.issparse(source) else np.asarray(source)
-    if features.ndim != 2 or features.dtype.kind not in "fiub" or 0 in features.shape:
-        raise DataError(f"{name}: features must be a matrix of numbers, got {features.dtype} of {features.shape}.")
-    with np.errstate(over="ignore"):
-        features = features.astype(np.float32)
-    if not np.isfinite(features.data if sparse.issparse(features) else features).all():
-        raise DataError(f"{name} holds NaN or an infinite number (in float32); clean the features first.")
-    return [str(row) for row in range(features.shape[0])] if keys is None else list(keys), features
-
-
-def _load(path: Path) -> Any:
-    """The array in a .npy file, the sparse one or the only one in a .npz file. Nothing is unpickled."""
-    try:
-        if path.suffix == ".npy":
-            return np.load(path, allow_pickle=False)
-        with np.load(path, allow_pickle=False) as stored:
-            names = stored.files
-            if "format" in names:
-                return sparse.load_npz(path)
-            if len(names) == 1:
-                return stored[names[0]]
-    except FileNotFoundError:
-        raise DataError(f"There are no features {path}; check the name.") from None
-    except (OSError, ValueError, EOFError, KeyError, AttributeError, BadZipFile) as error:
-        why = "it holds no numbers" if "pickle" in str(error) else str(error).rstrip(".")
-        raise DataError(f"{path.name} cannot be read as features: {why}; give a matrix of numbers.") from error
-    raise DataError(f"{path.name} holds {len(names)} arrays; features are one matrix.")
+        return source.keys, open_matrix(source.vectors, name), name
+    return None, open_matrix(source, name), name
 
 
 def _labels(source: Any, row_of: dict[str, int]) -> tuple[np.ndarray, list[str]]:
@@ -216,14 +200,7 @@ def _split(source: Any, row_of: dict[str, int], label_N: np.ndarray) -> dict[str
     if source is None:
         return {"train": np.flatnonzero(label_N >= 0), "val": np.empty(0, np.int64), "test": np.empty(0, np.int64)}
     if isinstance(source, str | Path):
-        parts: dict[str, list[str]] = {name: [] for name in SPLITS}
-        for number, line in read_lines(source):
-            if line.startswith("#"):
-                continue
-            node, *rest = line.replace("\t", " ").replace(",", " ").split()
-            if len(rest) != 1 or rest[0] not in SPLITS:
-                raise DataError(f"{Path(source).name}, line {number:,}: expected `node train|val|test`, got {line!r}.")
-            parts[rest[0]].append(node)
+        parts = read_split(source)
         rows = {name: _rows(nodes, row_of, Path(source).name) for name, nodes in parts.items()}
     else:
         rows = {name: np.asarray(source.get(name, ()), np.int64) for name in SPLITS}
@@ -238,6 +215,23 @@ def _split(source: Any, row_of: dict[str, int], label_N: np.ndarray) -> dict[str
         node = keys[int(every[(label_N[every] < 0).argmax()])]
         raise DataError(f"Node {node!r} is in the split and has no class; label it, or leave it out of the split.")
     return rows
+
+
+def read_split(path: str | Path) -> dict[str, list[str]]:
+    """Nodes by part, of a file of lines `node train|val|test`.
+
+    Raises:
+        DataError: it cannot be read, or a line is another; file and line.
+    """
+    parts: dict[str, list[str]] = {name: [] for name in SPLITS}
+    for number, line in read_lines(path):
+        if line.startswith("#"):
+            continue
+        node, *rest = line.replace("\t", " ").replace(",", " ").split()
+        if len(rest) != 1 or rest[0] not in SPLITS:
+            raise DataError(f"{Path(path).name}, line {number:,}: expected `node train|val|test`, got {line!r}.")
+        parts[rest[0]].append(node)
+    return parts
 
 
 def _rows(nodes: Sequence[str], row_of: dict[str, int], name: str) -> np.ndarray:

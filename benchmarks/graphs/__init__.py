@@ -1,0 +1,1 @@
+"""Rows of graph networks on one machine."""

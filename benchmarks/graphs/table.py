@@ -1,0 +1,8 @@
+"""The table of graph networks."""
+
+from __future__ import annotations
+
+from benchmarks.graphs import speed
+from benchmarks.table import Table
+
+TABLE = Table(name="graph-networks", title="Graph networks on one machine", rows=speed.ROWS)

@@ -1,0 +1,1 @@
+"""Graphs with features, classes and splits, in one folder that is mapped, not read."""

@@ -1,0 +1,68 @@
+"""Edges whose ids are whole numbers, read some at a time: from text, Parquet and Arrow. Letter: M edges of a piece."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.graph.edge_list import EdgeReader, guess_form, text_blocks
+from any2vec.data.graph.edge_objects import checked_weights
+from any2vec.data.graph.edge_tables import choose_columns
+from any2vec.data.io.files import display, form_of, whole_lines
+from any2vec.data.options import GraphOptions, ProgressCall
+
+Piece = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""(src, dst int64 (M,), weights float32 (M,) or (0,))"""
+_BATCH_ROWS = 1 << 20
+
+
+class ReadWholeError(Exception):
+    """An id is no whole number, or so: the file has to be read whole."""
+
+
+def read_pieces(name: str, options: GraphOptions, progress: ProgressCall | None) -> Iterator[Piece]:
+    """The edges of a file.
+
+    Raises:
+        ReadWholeError: an id is none. DataError: as of `read_graph`.
+    """
+    form = form_of(name)
+    return _of_table(name, form, options) if form in ("parquet", "arrow") else _of_text(name, options, progress)
+
+
+def _of_text(name: str, options: GraphOptions, progress: ProgressCall | None) -> Iterator[Piece]:
+    form, line = None, 0
+    for block in whole_lines(display(name), text_blocks(name, progress)):
+        text = np.frombuffer(block, np.uint8)
+        if form is None:
+            form = guess_form(text, display(name), options)
+        elif form.start:
+            form = replace(form, start=0)
+        reader = EdgeReader(text, display(name), form, line)
+        ids = reader.integers()
+        line += int(np.count_nonzero(text == 10))
+        if ids is None:
+            raise ReadWholeError
+        weights = np.concatenate(reader.weights) if reader.weights else np.empty(0, np.float32)
+        yield ids[::2], ids[1::2], weights
+
+
+def _of_table(name: str, form: str, options: GraphOptions) -> Iterator[Piece]:
+    from any2vec.data.io.arrow import TableReader, pa
+
+    table = TableReader(name, form)
+    chosen = choose_columns(table.schema, table.name, options)
+    if not all(pa.types.is_integer(table.schema.field(column).type) for column in chosen[:2]):
+        raise ReadWholeError
+    for batch in table.batches(chosen, _BATCH_ROWS):
+        if any(column.null_count for column in batch.values()):
+            raise ReadWholeError  # which is said where the whole file is read
+        columns: list[Any] = [batch[column].to_numpy(zero_copy_only=False) for column in chosen]
+        weights = checked_weights(columns[2], len(columns[0]), table.name, options) if len(chosen) == 3 else None
+        yield (
+            columns[0].astype(np.int64), columns[1].astype(np.int64),
+            np.empty(0, np.float32) if weights is None else weights,
+        )  # fmt: skip

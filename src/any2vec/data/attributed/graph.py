@@ -1,0 +1,196 @@
+"""The attributed graph: in-neighbors as compressed sparse rows, with features, classes and splits of the nodes beside.
+
+On disk, a folder; every array is a .npy file with a header of 128 bytes, mapped when the folder is opened:
+    meta.json        {"format": "any2vec-attributed-graph", "version": 1, "is_directed", "num_edges", "classes",
+                     "arrays": {name: {"dtype", "shape", "blake2b"}}}
+    indptr, indices  int64 (N + 1,), int32 (E,): row v holds the sources of the edges into v, ascending
+    weights          float32 (E,); edge_types int32 (E,); each where there are any
+    out_indptr, out_indices, out_entries: rows of targets, and the place of each entry in `indices`, int64, where kept
+    features         float32, float16 or int8 (N, D); scales float32 (N,) of int8
+    labels           int32 (N,), -1 for none; or uint8 (N, C), several classes a node
+    splits           int8 (S, N): 0 train, 1 val, 2 test, -1 none
+    words, offsets   uint8, int64 (N + 1,): the nodes' keys in UTF-8; without these files they are 0, 1, 2 ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.attributed.features import FeatureRows
+from any2vec.data.io.array_file import map_array
+from any2vec.data.io.files import content_hash
+from any2vec.data.io.storage import FileCheck, format_of_folder, read_meta
+from any2vec.data.vocab.vocabulary import Keys
+from any2vec.errors import FormatError, InputError
+from any2vec.types import Csr
+
+FORMAT = "any2vec-attributed-graph"
+VERSION = 1
+SPLITS = ("train", "val", "test")
+"""parts, by their number in `splits`"""
+_DTYPES: dict[str, tuple[str, ...]] = {
+    "indptr": ("int64",), "indices": ("int32",), "weights": ("float32",), "edge_types": ("int32",),
+    "out_indptr": ("int64",), "out_indices": ("int32",), "out_entries": ("int64",),
+    "features": ("float32", "float16", "int8"), "scales": ("float32",), "labels": ("int32", "uint8"),
+    "splits": ("int8",), "words": ("uint8",), "offsets": ("int64",),
+}  # fmt: skip
+
+
+class AttributedGraph:
+    """A graph folder, mapped; `any2vec.write_graph` makes one.
+
+    `csr` are the in-neighbors, `edge_types` int32 (E,) or (0,), `features` a `FeatureRows` or None, `labels` int32 (N,)
+    (-1: none), uint8 (N, C), or None, `classes` their names, `splits` int8 (S, N), S = 0 without.
+    """
+
+    def __init__(self, folder: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.folder = folder
+        self.metadata = meta
+        self.is_directed: bool = meta["is_directed"]
+        self.classes: list[str] = list(meta["classes"])
+        self.num_edges: int = meta["num_edges"]
+        """distinct edges; an undirected one counts once"""
+        floats, none = np.empty(0, np.float32), np.empty(0, np.int32)
+        self.csr = Csr(arrays["indptr"], arrays["indices"], arrays.get("weights", floats))
+        self.edge_types = arrays.get("edge_types", none)
+        self.features = None
+        if "features" in arrays:
+            self.features = FeatureRows(arrays["features"], arrays.get("scales", floats))
+        self.labels = arrays.get("labels")
+        self.splits = arrays.get("splits", np.empty((0, len(self)), np.int8))
+        self.keys: Sequence[str] = (
+            Keys(arrays["words"], arrays["offsets"]) if "words" in arrays else _Numbers(len(self))
+        )
+        self._arrays = arrays
+
+    def __len__(self) -> int:
+        return len(self.csr.indptr) - 1
+
+    def __repr__(self) -> str:
+        return f"AttributedGraph({len(self):,} nodes, {self.num_edges:,} edges, {self.num_features:,} features)"
+
+    @property
+    def num_features(self) -> int:
+        return 0 if self.features is None else self.features.row_ND.shape[1]
+
+    @property
+    def out_csr(self) -> Csr:
+        """The out-neighbors.
+
+        Raises:
+            InputError: they are not kept.
+        """
+        if "out_indptr" not in self._arrays:
+            raise InputError(f"{self.folder} holds no out-neighbors; build it with --out-neighbors (or in Python).")
+        weights = self.csr.weights
+        if len(weights):
+            weights = weights[self._arrays["out_entries"]]
+        return Csr(self._arrays["out_indptr"], self._arrays["out_indices"], weights)
+
+    def rows(self, part: str, split: int = 0) -> np.ndarray:
+        """int64: nodes of train, val or test.
+
+        Raises:
+            InputError: there is no such part, or split.
+        """
+        if part not in SPLITS or not 0 <= split < len(self.splits):
+            raise InputError(
+                f"{self.folder} has {len(self.splits)} splits of {', '.join(SPLITS)}; got {part!r} of split {split}."
+            )
+        return np.flatnonzero(self.splits[split] == SPLITS.index(part))
+
+    def check(self) -> list[FileCheck]:
+        """Every file, read whole and compared with its checksum."""
+        found = []
+        for name, known in self.metadata["arrays"].items():
+            path = self.folder / f"{name}.npy"
+            is_sound = content_hash(path) == known["blake2b"]
+            found.append(FileCheck(path.name, path.stat().st_size, "" if is_sound else "its checksum is another"))
+        return found
+
+    def describe(self) -> dict[str, Any]:
+        """What the folder holds, JSON-ready."""
+        csr, arrays = self.csr, self._arrays
+        degrees = np.diff(csr.indptr)
+        named = {
+            name: [int((split == part).sum()) for split in self.splits] for part, name in enumerate(SPLITS)
+        }  # fmt: skip
+        labeled = 0
+        if self.labels is not None:
+            labeled = int((self.labels >= 0).sum() if self.labels.ndim == 1 else self.labels.any(axis=1).sum())
+        return {
+            "nodes": len(self), "edges": self.num_edges, "is_directed": self.is_directed,
+            "is_weighted": len(csr.weights) > 0,
+            "edge_types": int(self.edge_types.max()) + 1 if len(self.edge_types) else 0,
+            "has_out_neighbors": "out_indptr" in arrays, "mean_degree": len(csr.indices) / len(self),
+            "most_degree": int(degrees.max()), "without_neighbors": int((degrees == 0).sum()),
+            "features": self.num_features,
+            "feature_type": None if self.features is None else str(self.features.row_ND.dtype),
+            "classes": len(self.classes), "is_multi_label": self.labels is not None and self.labels.ndim == 2,
+            "labeled": labeled, "splits": len(self.splits), **named,
+            "total_bytes": sum(array.nbytes for array in arrays.values()), "folder": str(self.folder),
+        }  # fmt: skip
+
+    @classmethod
+    def open(cls, folder: Path | str) -> AttributedGraph:
+        """Open a folder that `any2vec graph build` wrote; sizes are checked, checksums are not (see `check`).
+
+        Raises:
+            FormatError: the folder is none, is newer than this version reads, or is damaged.
+        """
+        folder = Path(folder)
+        meta = read_meta(folder, FORMAT, VERSION, "an attributed graph of any2vec")
+        try:
+            arrays = {name: _mapped(folder, name, known) for name, known in meta["arrays"].items()}
+            graph = cls(folder, meta, arrays)
+        except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+            reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error).split("\n")[0]
+            raise FormatError(f"{folder} is damaged ({reason}); build it again.") from error
+        if not graph._is_whole():
+            raise FormatError(f"{folder} is damaged (its files do not fit together); build it again.")
+        return graph
+
+    def _is_whole(self) -> bool:
+        num_nodes, csr, arrays = len(self), self.csr, self._arrays
+        features = self.features
+        return (
+            num_nodes > 0
+            and csr.indptr[0] == 0
+            and csr.indptr[-1] == len(csr.indices)
+            and len(csr.weights) in (0, len(csr.indices))
+            and len(self.edge_types) in (0, len(csr.indices))
+            and (features is None or len(features.row_ND) == num_nodes)
+            and (features is None or len(features.scale_N) == num_nodes * (features.row_ND.dtype == np.int8))
+            and (self.labels is None or len(self.labels) == num_nodes)
+            and self.splits.shape[1] == num_nodes
+            and ("words" not in arrays or len(arrays["offsets"]) == num_nodes + 1)
+        )
+
+
+class _Numbers(Sequence[str]):
+    """Keys of nodes that are numbered, none of which is kept."""
+
+    def __init__(self, num: int) -> None:
+        self._rows = range(num)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, row: Any) -> Any:
+        return [str(one) for one in self._rows[row]] if isinstance(row, slice) else str(self._rows[row])
+
+
+def is_attributed(path: Any) -> bool:
+    """Whether it names a folder of this format (of any version)."""
+    return isinstance(path, str | Path) and format_of_folder(Path(path)) == FORMAT
+
+
+def _mapped(folder: Path, name: str, known: dict[str, Any]) -> np.ndarray:
+    dtype, shape = known["dtype"], tuple(known["shape"])
+    if dtype not in _DTYPES[name] or not all(isinstance(size, int) and size >= 0 for size in shape):
+        raise ValueError(f"{name} cannot be {dtype} of {shape}")
+    return map_array(folder / f"{name}.npy", np.dtype(dtype).type, shape, "c")

@@ -1,0 +1,123 @@
+"""Writes the folder of an attributed graph: arrays as they come, then what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.attributed.entries import EntrySorter, transposed
+from any2vec.data.attributed.features import feature_chunks
+from any2vec.data.attributed.graph import FORMAT, VERSION
+from any2vec.data.io.array_file import ArrayFile, map_array
+from any2vec.data.io.files import content_hash
+from any2vec.data.io.storage import write_json
+from any2vec.data.vocab.vocabulary import Keys
+from any2vec.errors import DataError
+
+Edges = Iterable[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]
+"""pieces (src, dst int32 rows, weights float32 or (0,), types int32 or (0,))"""
+
+
+class GraphWriter(ExitStack):
+    """Arrays in a folder that is being made (inside an `atomic_folder`); files are closed at its end."""
+
+    def __init__(self, folder: Path, num_nodes: int) -> None:
+        super().__init__()
+        self.folder, self.num_nodes = folder, num_nodes
+        self.arrays: dict[str, dict[str, Any]] = {}
+
+    def put(self, name: str, array: np.ndarray) -> None:
+        """One array, whole."""
+        self._close(name, self._open(name, array.dtype.type, array.shape[1:]), [array])
+
+    def put_features(self, matrix: Any, kind: str, name: str) -> None:
+        """Features, some rows at a time. As `feature_chunks`."""
+        rows = self._open("features", np.dtype(kind).type, (matrix.shape[1],))
+        scales = self._open("scales", np.float32, ()) if kind == "int8" else None
+        for kept, scale in feature_chunks(matrix, kind, name):
+            rows.append(kept)
+            if scales is not None:
+                scales.append(scale)
+        self._close("features", rows)
+        if scales is not None:
+            self._close("scales", scales)
+
+    def put_keys(self, keys: Sequence[str]) -> None:
+        """The nodes' keys."""
+        packed = Keys.of(keys)
+        self.put("words", packed.arena)
+        self.put("offsets", packed.offsets)
+
+    def put_edges(self, edges: Edges, is_directed: bool, out_neighbors: bool, name: str) -> int:
+        """The adjacency; undirected edges in both directions. How many edges there are, an undirected one counts once.
+
+        Raises:
+            DataError: there are none, or weights of equal ones add up to infinity.
+        """
+        between = self.folder / "between"
+        between.mkdir()
+        sorter, is_empty = self.enter_context(closing(EntrySorter(between, self.num_nodes))), True
+        for src, dst, weights, types in edges:
+            is_empty = is_empty and not len(src)
+            sorter.add(dst, src, weights, types)
+            if not is_directed:
+                other = src != dst
+                sorter.add(src[other], dst[other], *(part[other] if len(part) else part for part in (weights, types)))
+        if is_empty:
+            raise DataError(f"{name} holds no edges; give at least one.")
+        count_N, loops = np.zeros(self.num_nodes, np.int64), 0
+        files = {"indices": self._open("indices", np.int32, ())}
+        for rows, columns, weights, types in sorter.sorted():
+            parts = {"indices": columns, "weights": weights, "edge_types": types}
+            for part, values in parts.items():
+                if len(values) and part not in files:
+                    files[part] = self._open(part, values.dtype.type, ())
+                if len(values):
+                    files[part].append(values)
+            if not np.isfinite(weights).all():
+                raise DataError(f"{name} holds equal edges whose weights add up beyond float32; scale them down.")
+            np.add.at(count_N, rows, 1)
+            loops += int((rows == columns).sum())
+        for part, file in files.items():
+            self._close(part, file)
+        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count_N)])
+        self.put("indptr", indptr)
+        total = int(indptr[-1])
+        if out_neighbors:
+            self._put_out(indptr, map_array(self.folder / "indices.npy", np.int32, (total,)))
+        sorter.close()
+        between.rmdir()
+        return total if is_directed else (total - loops) // 2 + loops
+
+    def _put_out(self, indptr: np.ndarray, indices: np.ndarray) -> None:
+        count_N = np.zeros(self.num_nodes, np.int64)
+        targets, entries = self._open("out_indices", np.int32, ()), self._open("out_entries", np.int64, ())
+        for sources, rows, places in transposed(indptr, indices):
+            np.add.at(count_N, sources, 1)
+            targets.append(rows)
+            entries.append(places)
+        self._close("out_indices", targets)
+        self._close("out_entries", entries)
+        self.put("out_indptr", np.concatenate([np.zeros(1, np.int64), np.cumsum(count_N)]))
+
+    def finish(self, is_directed: bool, num_edges: int, classes: Sequence[str]) -> None:
+        """Write meta.json, with a checksum of each file."""
+        for name, known in self.arrays.items():
+            known["blake2b"] = content_hash(self.folder / f"{name}.npy")
+        meta = {"format": FORMAT, "version": VERSION, "is_directed": is_directed, "num_edges": num_edges}
+        write_json(self.folder / "meta.json", meta | {"classes": list(classes), "arrays": self.arrays})
+
+    def _open(self, name: str, dtype: type, row: tuple[int, ...]) -> ArrayFile:
+        file = ArrayFile(self.folder / f"{name}.npy", dtype, row)
+        self.callback(file.file.close)
+        return file
+
+    def _close(self, name: str, file: ArrayFile, arrays: Sequence[np.ndarray] = ()) -> None:
+        for array in arrays:
+            file.append(array)
+        file.close()
+        self.arrays[name] = {"dtype": str(np.dtype(file.dtype)), "shape": [file.length, *file.row]}

@@ -1,0 +1,68 @@
+"""Sums and means of neighbors' rows, and their gradients.
+
+Letters: F nodes that aggregate, S edges, M nodes that have rows, D columns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from any2vec.kernels.common.jit import fast_jit
+from any2vec.kernels.common.prefetch import prefetch_place
+
+_AHEAD = 8
+
+
+@fast_jit
+def aggregate_rows(
+    stop_F1: np.ndarray, neighbor_S: np.ndarray, x_MD: np.ndarray, mean: bool, out_FD: np.ndarray
+) -> None:
+    """out[i] = sum, or mean, of x[neighbor[j]], j in [stop[i], stop[i + 1]); 0 without neighbors.
+
+    stop int64, neighbor integers; x and out of one float type, C order. Four rows are added up at a time.
+    """
+    flat, dim = x_MD.reshape(-1), x_MD.shape[1]
+    for i in range(stop_F1.size - 1):
+        start, stop = stop_F1[i], stop_F1[i + 1]
+        for d in range(dim):
+            out_FD[i, d] = 0
+        j = start
+        while j + 4 <= stop:
+            for ahead in range(j + _AHEAD, min(j + _AHEAD + 4, neighbor_S.size)):
+                for d in range(0, dim, 16):
+                    prefetch_place(flat, neighbor_S[ahead] * dim + d)
+            a, b, c, e = neighbor_S[j], neighbor_S[j + 1], neighbor_S[j + 2], neighbor_S[j + 3]
+            for d in range(dim):
+                out_FD[i, d] += (x_MD[a, d] + x_MD[b, d]) + (x_MD[c, d] + x_MD[e, d])
+            j += 4
+        while j < stop:
+            a = neighbor_S[j]
+            for d in range(dim):
+                out_FD[i, d] += x_MD[a, d]
+            j += 1
+        if mean and stop > start:
+            share = x_MD.dtype.type(1) / x_MD.dtype.type(stop - start)
+            for d in range(dim):
+                out_FD[i, d] *= share
+
+
+@fast_jit
+def spread_rows(
+    stop_F1: np.ndarray, neighbor_S: np.ndarray, grad_FD: np.ndarray, mean: bool, grad_MD: np.ndarray
+) -> None:
+    """The gradient of `aggregate_rows`: grad_M[neighbor[j]] += grad_F[i], over the number of neighbors for a mean."""
+    dim = grad_FD.shape[1]
+    share_D = np.empty(dim, grad_FD.dtype)
+    for i in range(stop_F1.size - 1):
+        start, stop = stop_F1[i], stop_F1[i + 1]
+        if stop == start:
+            continue
+        share = grad_FD.dtype.type(1)
+        if mean:
+            share /= grad_FD.dtype.type(stop - start)
+        for d in range(dim):
+            share_D[d] = grad_FD[i, d] * share
+        for j in range(start, stop):
+            node = neighbor_S[j]
+            for d in range(dim):
+                grad_MD[node, d] += share_D[d]

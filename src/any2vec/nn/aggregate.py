@@ -1,0 +1,89 @@
+"""`aggregate`: sums and means over the edges of a batch or a whole graph, with gradients, on the processor.
+
+Legend: F nodes that aggregate, S edges, M nodes that have rows, D columns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from any2vec.checks import check_choice
+from any2vec.errors import InputError
+
+REDUCTIONS = ("mean", "sum")
+
+
+def aggregate(
+    x: torch.Tensor, edge_index: torch.Tensor, num_nodes: int | None = None, reduce: str = "mean"
+) -> torch.Tensor:
+    """For each node the mean, or sum, of the rows of its in-neighbors, (F, D); 0 without any.
+
+    Args:
+        x: float32 or float64 (M, D), on the processor.
+        edge_index: int64 (2, S): from row edge_index[0] of x to node edge_index[1]. Sorted by target, as
+            `NeighborLoader` gives it, it is used as it is; else it is grouped, O(S).
+        num_nodes: F; by default M.
+        reduce: mean or sum.
+
+    The gradient of x is exact, and the same from run to run: edges are added up in their order.
+
+    Raises:
+        InputError: a tensor is of another kind, or an edge leads outside.
+    """
+    check_choice("reduce", reduce, REDUCTIONS)
+    if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64) or x.ndim != 2:
+        raise InputError(
+            f"x must be float32 or float64 (nodes, columns) on cpu, got {x.dtype} {tuple(x.shape)} on {x.device}."
+        )
+    if (
+        edge_index.device.type != "cpu"
+        or edge_index.ndim != 2
+        or len(edge_index) != 2
+        or edge_index.is_floating_point()
+    ):
+        raise InputError(
+            f"edge_index must be whole numbers (2, edges) on cpu, got {edge_index.dtype} {tuple(edge_index.shape)}."
+        )
+    return _Aggregate.apply(x, *_rows(edge_index, len(x), len(x) if num_nodes is None else num_nodes), reduce == "mean")
+
+
+def _kind(tensor: torch.Tensor) -> str:
+    return f"{tensor.dtype} {tuple(tensor.shape)} on {tensor.device}"
+
+
+def _rows(edge_index: torch.Tensor, num_sources: int, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """(stops int64 (F + 1,), neighbors int64 or int32 (S,)) by target."""
+    from any2vec.kernels.graph.neighbors import group_by_target
+
+    src, dst = edge_index.numpy()
+    for ends, size, row in ((src, num_sources, 0), (dst, num_nodes, 1)):
+        if len(ends) and not 0 <= int(ends.min()) <= int(ends.max()) < size:
+            raise InputError(f"edge_index[{row}] must be from 0 to {size - 1:,}, got {ends.min()} to {ends.max()}.")
+    if (dst[1:] >= dst[:-1]).all():
+        return np.searchsorted(dst, np.arange(num_nodes + 1)), np.ascontiguousarray(src)
+    stop_F1, neighbor_S = np.zeros(num_nodes + 1, np.int64), np.empty(len(src), np.int32)
+    group_by_target(src, dst, stop_F1, neighbor_S, np.empty(len(src), np.int64))
+    return stop_F1, neighbor_S
+
+
+class _Aggregate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, stop_F1: np.ndarray, neighbor_S: np.ndarray, mean: bool) -> torch.Tensor:
+        from any2vec.kernels.graph.aggregate import aggregate_rows
+
+        ctx.rows, ctx.mean, ctx.size = (stop_F1, neighbor_S), mean, len(x)
+        out = x.new_empty(len(stop_F1) - 1, x.shape[1])
+        aggregate_rows(stop_F1, neighbor_S, x.detach().contiguous().numpy(), mean, out.numpy())
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+        from any2vec.kernels.graph.aggregate import spread_rows
+
+        out = grad.new_zeros(ctx.size, grad.shape[1])
+        spread_rows(*ctx.rows, grad.contiguous().numpy(), ctx.mean, out.numpy())
+        return out, None, None, None

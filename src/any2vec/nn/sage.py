@@ -1,0 +1,61 @@
+"""GraphSAGE's convolution (Hamilton, Ying, Leskovec 2017, algorithm 1): with PyG's parameters, PyG's numbers."""
+
+from __future__ import annotations
+
+import torch
+
+from any2vec.checks import check_choice, check_whole
+from any2vec.nn.aggregate import REDUCTIONS, aggregate
+
+
+class SAGEConv(torch.nn.Module):
+    """out = lin_l(mean of the in-neighbors' rows) + lin_r(the node's own row).
+
+    Parameters are named as in `torch_geometric.nn.SAGEConv`: `state_dict` goes from one to the other. Where rows get
+    narrower, they are multiplied first and aggregated then, which is the same but for rounding.
+
+    Args:
+        in_channels, out_channels: columns, 1 or more; a pair: of neighbors' rows and of the node's own.
+        aggr: mean or sum.
+        normalize: give rows of length 1.
+        root_weight: with the node's own row. bias: with a bias.
+
+    Raises:
+        InputError: an option is not legal.
+    """
+
+    def __init__(
+        self, in_channels: int | tuple[int, int], out_channels: int, aggr: str = "mean", normalize: bool = False,
+        root_weight: bool = True, bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        neighbors, own = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        for name, size in (("in_channels", neighbors), ("in_channels", own), ("out_channels", out_channels)):
+            check_whole(name, size, 1, 1 << 20)
+        check_choice("aggr", aggr, REDUCTIONS)
+        self.aggr, self.normalize = aggr, normalize
+        self.lin_l = torch.nn.Linear(neighbors, out_channels, bias=bias)
+        self.lin_r = torch.nn.Linear(own, out_channels, bias=False) if root_weight else None
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        self.lin_l.reset_parameters()
+        if self.lin_r is not None:
+            self.lin_r.reset_parameters()
+
+    def forward(self, x: torch.Tensor | tuple[torch.Tensor, torch.Tensor], edge_index: torch.Tensor) -> torch.Tensor:
+        """(F, out_channels). x: rows (M, in_channels), or a pair: those of neighbors (M, ·) and of the nodes (F, ·).
+
+        Raises:
+            InputError: as of `aggregate`.
+        """
+        source, own = x if isinstance(x, tuple) else (x, x)
+        weight, bias = self.lin_l.weight, self.lin_l.bias
+        if weight.shape[0] < weight.shape[1]:
+            out = aggregate(torch.nn.functional.linear(source, weight), edge_index, len(own), self.aggr)
+            out = out if bias is None else out + bias
+        else:
+            out = self.lin_l(aggregate(source, edge_index, len(own), self.aggr))
+        if self.lin_r is not None:
+            out = out + self.lin_r(own)
+        return torch.nn.functional.normalize(out, dim=-1) if self.normalize else out

@@ -1,0 +1,1 @@
+"""Graph networks: what their graphs are made of."""

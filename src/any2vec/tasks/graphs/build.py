@@ -1,0 +1,175 @@
+"""`write_graph`: edges, features, classes and splits of any source become the folder of an attributed graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from any2vec.checks import check_fields
+from any2vec.data.attributed.edges import ReadWholeError, read_pieces
+from any2vec.data.attributed.graph import FORMAT, AttributedGraph
+from any2vec.data.attributed.writer import Edges, GraphWriter
+from any2vec.data.graph.graph import MAX_NODES, Graph
+from any2vec.data.graph.reader import read_graph
+from any2vec.data.io.files import display, form_of, is_regular
+from any2vec.data.io.storage import atomic_folder, check_folder_free
+from any2vec.data.options import GraphOptions
+from any2vec.data.vocab.found_texts import integer_keys
+from any2vec.errors import DataError
+from any2vec.tasks.graphs.nodes import Nodes, node_labels, node_splits
+from any2vec.tasks.layers.prepare import open_features
+from any2vec.types import Stage, as_reading
+
+_NO_TYPES = np.empty(0, np.int32)
+_FEW = 1 << 21
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildOptions:
+    """What stands beside the edges, and how it is kept."""
+
+    features: Any = None
+    """.npy or .npz file, vectors by node id; in Python also an array (N, D), a SciPy sparse one, or `Embeddings`"""
+    labels: Any = None
+    """file of lines `node class`; in Python also int (N,), -1 for none, or 0 and 1 (N, C)"""
+    split: Any = None
+    """file of lines `node train|val|test`, or .npz with `split` (S, N); in Python also a dict or an array"""
+    split_index: int | None = None
+    """of several splits, keep this one, from 0"""
+    feature_type: Literal["float32", "float16", "int8"] = "float32"
+    """how features are kept: float32, float16, or int8 with a scale a row"""
+    out_neighbors: bool = False
+    """keep the out-neighbors, too"""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True)
+class _Edges:
+    """What a source of edges comes to."""
+
+    nodes: Nodes
+    pieces: Callable[[], Edges]
+    is_directed: bool
+    name: str
+
+
+def write_graph(
+    source: Any, out: Path | str, options: BuildOptions | None = None, *, graph: GraphOptions | None = None,
+    overwrite: bool = False, stage: Stage | None = None, **more: Any,
+) -> AttributedGraph:  # fmt: skip
+    """Write an attributed graph to the folder `out`, and open it.
+
+    source: edges, as `read_graph` takes them; or a PyG `Data`, whose x, y, edge_weight, edge_type and masks come along,
+    and whose edges have a direction. more: fields of `BuildOptions`. Without features the nodes are those of the edges:
+    whole numbers ascending, others in order of first appearance; with features that are a matrix, node r is its row r.
+    Equal edges become one, and their weights are added.
+
+    Edges whose ids are whole numbers, of text, Parquet and Arrow files, go through in pieces: memory O(nodes) and some
+    500 MB, disk 24 bytes an edge meanwhile. Others, and undirected ones with weights, are read whole.
+
+    Raises:
+        DataError: something cannot be read, or does not go together. InputError: an option is not legal.
+        StorageError: `out` is taken, or cannot be written.
+    """
+    options, reading = options or BuildOptions(), graph or GraphOptions()
+    check_folder_free(out, overwrite, FORMAT)
+    if hasattr(source, "edge_index") and hasattr(source, "to_dict"):
+        from any2vec.tasks.graphs.objects import of_pyg
+
+        pieces, num_nodes, own = of_pyg(source)
+        options = replace(options, **{name: value for name, value in own.items() if getattr(options, name) is None})
+        edges = _Edges(Nodes(num_nodes), lambda: iter([pieces]), True, "The PyG data")
+        return _written(edges, Path(out), replace(options, **more), overwrite)
+    options = replace(options, **more)
+    keys, matrix, _ = (None, None, "") if options.features is None else open_features(options.features)
+    known = None if matrix is None else Nodes(matrix.shape[0], keys)
+    if isinstance(source, str | Path) and is_regular(str(source)) and keys is None and _is_for_pieces(str(source)):
+        try:
+            return _written(_in_pieces(str(source), reading, known, stage), Path(out), options, overwrite)
+        except ReadWholeError:
+            pass
+    return _written(_whole(source, reading, known, stage), Path(out), options, overwrite)
+
+
+def _is_for_pieces(name: str) -> bool:
+    stem = Path(name).with_suffix("") if Path(name).suffix in (".gz", ".zst", ".xz") else Path(name)
+    return form_of(name) != "array" and stem.suffix.lower() != ".mtx"
+
+
+def _written(edges: _Edges, out: Path, options: BuildOptions, overwrite: bool) -> AttributedGraph:
+    nodes = edges.nodes
+    with atomic_folder(out, overwrite, FORMAT) as folder, GraphWriter(folder, nodes.num) as writer:
+        classes: list[str] = []
+        if options.labels is not None:
+            labels, classes = node_labels(options.labels, nodes)
+            writer.put("labels", labels)
+        if options.split is not None:
+            writer.put("splits", node_splits(options.split, options.split_index, nodes))
+        if options.features is not None:
+            _, matrix, name = open_features(options.features)
+            if matrix.shape[0] != nodes.num:
+                raise DataError(f"{name} has {matrix.shape[0]:,} rows for {nodes.num:,} nodes; give one a node.")
+            writer.put_features(matrix, options.feature_type, name)
+        if nodes.keys is not None:
+            writer.put_keys(nodes.keys)
+        elif nodes.ids is not None:
+            writer.put_keys(integer_keys(nodes.ids))
+        num_edges = writer.put_edges(edges.pieces(), edges.is_directed, options.out_neighbors, edges.name)
+        writer.finish(edges.is_directed, num_edges, classes)
+    return AttributedGraph.open(out)
+
+
+def _in_pieces(name: str, options: GraphOptions, known: Nodes | None, stage: Stage | None) -> _Edges:
+    nodes = known or Nodes(0)
+    if known is None:
+        ids = _ids_of((src, dst) for src, dst, _ in read_pieces(name, options, as_reading(stage)))
+        if len(ids) > MAX_NODES:
+            raise DataError(f"{name} has {len(ids):,} nodes; {MAX_NODES:,} is the most.")
+        are_rows = int(ids[0]) == 0 and int(ids[-1]) == len(ids) - 1
+        nodes = Nodes(len(ids), ids=None if are_rows else ids)
+
+    def pieces() -> Iterator[Any]:
+        for src, dst, weights in read_pieces(name, options, as_reading(stage)):
+            if len(weights) and not options.directed:
+                raise ReadWholeError
+            rows = nodes.rows_of_ids(np.concatenate([src, dst]), display(name))
+            yield rows[: len(src)], rows[len(src) :], weights, _NO_TYPES
+
+    return _Edges(nodes, pieces, options.directed, display(name))
+
+
+def _ids_of(pieces: Iterator[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """int64, ascending: the different ids; merged whenever as many are new as are known, so that it stays cheap."""
+    known, new = np.empty(0, np.int64), [np.empty(0, np.int64)]
+    for piece in pieces:
+        new.append(_distinct([*piece]))
+        if sum(map(len, new)) > max(len(known), _FEW):
+            known, new = _distinct([known, *new]), []
+    return _distinct([known, *new])
+
+
+def _distinct(parts: list[np.ndarray]) -> np.ndarray:
+    """Ascending. As `np.unique`, which hashes integers, several times slower than it sorts them."""
+    values = np.concatenate(parts)
+    values.sort()
+    return values[np.concatenate([[True], values[1:] != values[:-1]])[: len(values)]]
+
+
+def _whole(source: Any, options: GraphOptions, known: Nodes | None, stage: Stage | None) -> _Edges:
+    graph: Graph = read_graph(source, options, progress=as_reading(stage))
+    name = display(source) if isinstance(source, str | Path) else "The graph"
+    nodes = known or Nodes(len(graph), graph.keys)
+    row_V = np.arange(len(graph)) if known is None else nodes.rows(list(graph.keys), name)
+    src = np.repeat(row_V, np.diff(graph.csr.indptr)).astype(np.int32)
+    dst = row_V[graph.csr.indices].astype(np.int32)
+    weights = graph.csr.weights
+    if not graph.is_directed:
+        once = src <= dst
+        src, dst, weights = src[once], dst[once], weights[once] if len(weights) else weights
+    return _Edges(nodes, lambda: iter([(src, dst, weights, _NO_TYPES)]), graph.is_directed, name)

@@ -1,0 +1,153 @@
+"""Which row a node has; the classes and the splits of nodes, from files and from memory.
+
+Legend: N nodes, M names or ids, C classes, S splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.attributed.graph import SPLITS
+from any2vec.errors import DataError, InputError
+from any2vec.evaluate.graph.nodes import read_labels
+from any2vec.tasks.layers.prepare import read_split
+
+
+class Nodes:
+    """The nodes of a graph, and how they are named.
+
+    Args:
+        num: how many.
+        keys: of each row; None: a node's name is its number, or the id in `ids`.
+        ids: int64 (N,), ascending.
+    """
+
+    def __init__(self, num: int, keys: Sequence[str] | None = None, ids: np.ndarray | None = None) -> None:
+        self.num, self.keys, self.ids = num, keys, ids
+
+    @property
+    def _are(self) -> str:
+        if self.keys is None and self.ids is None:
+            return f"nodes are 0 to {self.num - 1:,}"
+        return f"the graph has {self.num:,} nodes, by their ids"
+
+    @cached_property
+    def _row_of(self) -> dict[str, int]:
+        return {key: row for row, key in enumerate(self.keys or ())}
+
+    def rows(self, names: Sequence[str], where: str) -> np.ndarray:
+        """int64 (M,): rows of nodes by name. DataError: one is not there."""
+        if self.keys is not None:
+            found = np.fromiter((self._row_of.get(name, -1) for name in names), np.int64, len(names))
+            self._check(found, names, where)
+            return found
+        try:
+            ids = np.array([int(name) for name in names], np.int64)
+        except (ValueError, OverflowError):
+            name = next(name for name in names if not name.lstrip("-").isdigit() or len(name) > 18)
+            raise DataError(f"{where}: node {name!r} is not there; {self._are}.") from None
+        return self.rows_of_ids(ids, where).astype(np.int64)
+
+    def rows_of_ids(self, ids: np.ndarray, where: str) -> np.ndarray:
+        """int32 (M,): rows of nodes by whole numbers, int64. DataError: one is not there."""
+        if self.ids is None:
+            found = np.where((ids >= 0) & (ids < self.num), ids, -1)
+        else:
+            found = np.minimum(np.searchsorted(self.ids, ids), self.num - 1)
+            found = np.where(self.ids[found] == ids, found, -1)
+        self._check(found, ids, where)
+        return found.astype(np.int32)
+
+    def _check(self, found: np.ndarray, names: Any, where: str) -> None:
+        if len(found) and (found < 0).any():
+            name = names[int((found < 0).argmax())]
+            raise DataError(f"{where}: node {str(name)!r} is not there; {self._are}.")
+
+
+def node_labels(source: Any, nodes: Nodes) -> tuple[np.ndarray, list[str]]:
+    """(int32 (N,), -1 for none, or uint8 (N, C) where a node has several classes; names of the classes).
+
+    source: a file of lines `node class`, or an array: whole numbers (N,) from 0, -1 for none; or 0 and 1 (N, C).
+
+    Raises:
+        DataError: it cannot be read, or a node is not there.
+    """
+    if isinstance(source, str | Path):
+        names, classes, truth_MC = read_labels(Path(source))
+        rows = nodes.rows(names, Path(source).name)
+        if (truth_MC.sum(axis=1) > 1).any():
+            several = np.zeros((nodes.num, len(classes)), np.uint8)
+            several[rows] = truth_MC
+            return several, classes
+        label_N = np.full(nodes.num, -1, np.int32)
+        label_N[rows] = truth_MC.argmax(axis=1)
+        return label_N, classes
+    found = np.asarray(source)
+    if found.ndim == 2 and found.shape[1] == 1:
+        found = found[:, 0]
+    if found.dtype.kind == "f" and np.isin(found[~np.isnan(found)], np.arange(-1, 1 << 16)).all():
+        found = np.where(np.isnan(found), -1, found).astype(np.int64)  # as OGB has them
+    if found.ndim == 2 and len(found) == nodes.num and np.isin(found, (0, 1)).all():
+        return found.astype(np.uint8), [str(name) for name in range(found.shape[1])]
+    if found.shape != (nodes.num,) or found.dtype.kind not in "iu" or (found < -1).any():
+        raise DataError(
+            f"labels must be whole numbers from 0, or -1 for none, one for each of {nodes.num:,} nodes, or 0 and 1 a "
+            f"node and class, got {found.dtype} of {found.shape}."
+        )
+    return found.astype(np.int32), [str(name) for name in range(int(found.max()) + 1)]
+
+
+def node_splits(source: Any, index: int | None, nodes: Nodes) -> np.ndarray:
+    """int8 (S, N): 0 train, 1 val, 2 test, -1 none.
+
+    source: a file of lines `node train|val|test`; a .npz file with an array `split` of those numbers, or the array,
+    (S, N) or (N,); names -> rows, or masks (N,). index: keep that split alone.
+
+    Raises:
+        DataError: it cannot be read, a node is not there or in two parts. InputError: there is no such split.
+    """
+    name = Path(source).name if isinstance(source, str | Path) else "The split"
+    split: Any = _load(Path(source)) if name.endswith(".npz") and isinstance(source, str | Path) else source
+    if isinstance(split, str | Path):
+        split = {part: nodes.rows(names, name) for part, names in read_split(split).items()}
+    if isinstance(split, Mapping):
+        split = _of_parts(split, nodes, name)
+    split_SN = np.atleast_2d(np.asarray(split))
+    if split_SN.ndim != 2 or split_SN.shape[1] != nodes.num or not np.isin(split_SN, (-1, 0, 1, 2)).all():
+        raise DataError(
+            f"{name} must hold 0 (train), 1 (val), 2 (test) or -1 for each of {nodes.num:,} nodes, a row for each "
+            f"split, got {split_SN.dtype} of {split_SN.shape}."
+        )
+    if index is not None:
+        if not 0 <= index < len(split_SN):
+            raise InputError(f"{name} has {len(split_SN)} splits, 0 to {len(split_SN) - 1}; there is no {index}.")
+        split_SN = split_SN[index : index + 1]
+    return split_SN.astype(np.int8)
+
+
+def _load(path: Path) -> np.ndarray:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return np.asarray(stored["split"])
+    except (OSError, ValueError, EOFError, KeyError) as error:
+        raise DataError(f"{path.name} cannot be read as splits: it needs an array named split; check it.") from error
+
+
+def _of_parts(parts: Mapping[str, Any], nodes: Nodes, name: str) -> np.ndarray:
+    if unknown := set(parts) - set(SPLITS):
+        raise DataError(f"{name} has a part {min(unknown)!r}; parts are {', '.join(SPLITS)}.")
+    split_N = np.full(nodes.num, -1, np.int8)
+    for part, given in parts.items():
+        chosen = np.asarray(given)
+        rows = np.flatnonzero(chosen) if chosen.dtype == bool else nodes.rows_of_ids(chosen.astype(np.int64), name)
+        if nodes.keys is not None and chosen.dtype != bool:
+            rows = chosen
+        if (split_N[rows] >= 0).any() or len(np.unique(rows)) != len(rows):
+            raise DataError(f"{name} has a node twice; each belongs to train, val or test.")
+        split_N[rows] = SPLITS.index(part)
+    return split_N

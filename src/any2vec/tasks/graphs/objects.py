@@ -1,0 +1,33 @@
+"""Graphs of PyTorch Geometric as what `write_graph` takes. No library is imported: objects tell by their attributes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.attributed.tensors import as_numpy, edges_of
+from any2vec.errors import DataError
+
+
+def of_pyg(data: Any) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], int, dict[str, Any]]:
+    """((src, dst, weights, types), number of nodes, features, labels and split where it has them) of a `Data`.
+
+    Raises:
+        DataError: edges are none, or outside the nodes.
+    """
+    src, dst, num_nodes = edges_of(data)
+    weights, types = as_numpy(getattr(data, "edge_weight", None)), as_numpy(getattr(data, "edge_type", None))
+    pieces = (
+        src, dst,
+        np.empty(0, np.float32) if weights is None else weights.reshape(-1).astype(np.float32),
+        np.empty(0, np.int32) if types is None else types.reshape(-1).astype(np.int32),
+    )  # fmt: skip
+    if any(len(part) not in (0, len(pieces[0])) for part in pieces[2:]):
+        raise DataError("The PyG data has not as many weights or types as edges.")
+    if len(pieces[2]) and not (np.isfinite(pieces[2]) & (pieces[2] > 0)).all():
+        raise DataError("The PyG data has edge weights that are not finite numbers above 0; drop those edges.")
+    own: dict[str, Any] = {"features": as_numpy(getattr(data, "x", None)), "labels": as_numpy(getattr(data, "y", None))}
+    masks = {part: as_numpy(getattr(data, f"{part}_mask", None)) for part in ("train", "val", "test")}
+    own["split"] = {part: mask for part, mask in masks.items() if mask is not None} or None
+    return pieces, num_nodes, own

@@ -1,0 +1,113 @@
+"""Layers of graph networks: PyG's numbers with PyG's weights, and gradients that differences confirm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from any2vec.errors import InputError
+from marks import uint64_wraps
+
+torch = pytest.importorskip("torch")
+geometric = pytest.importorskip("torch_geometric.nn")
+
+from torch_geometric.data import Data  # noqa: E402
+
+from any2vec import NeighborLoader  # noqa: E402
+from any2vec.nn import SAGEConv, aggregate  # noqa: E402
+
+pytestmark = uint64_wraps
+
+
+def edges(num: int, sources: int, targets: int, *, is_sorted: bool, seed: int = 0) -> Any:
+    generator = torch.Generator().manual_seed(seed)
+    src, dst = (torch.randint(0, size, (num,), generator=generator) for size in (sources, targets))
+    return torch.stack([src, dst.sort().values if is_sorted else dst])
+
+
+@pytest.mark.parametrize("is_sorted", [True, False])
+@pytest.mark.parametrize("reduce", ["mean", "sum"])
+@pytest.mark.parametrize("dim", [1, 5, 16, 33])
+def test_aggregates_equal_one_edge_at_a_time(dim: int, reduce: str, is_sorted: bool) -> None:
+    edge_index = edges(300, 40, 25, is_sorted=is_sorted)
+    x = torch.randn(40, dim, dtype=torch.float64)
+    expected = np.zeros((30, dim))
+    for source, target in edge_index.T.tolist():
+        expected[target] += x[source].numpy()
+    if reduce == "mean":
+        expected /= np.maximum(np.bincount(edge_index[1], minlength=30), 1)[:, None]
+    assert np.allclose(aggregate(x, edge_index, 30, reduce), expected)
+    assert np.allclose(aggregate(x.float(), edge_index.int(), 30, reduce), expected, atol=1e-5)
+    assert np.allclose(aggregate(x.T.contiguous().T, edge_index, 30, reduce), expected)
+
+
+@pytest.mark.parametrize("is_sorted", [True, False])
+@pytest.mark.parametrize("reduce", ["mean", "sum"])
+def test_gradients_equal_differences(reduce: str, is_sorted: bool) -> None:
+    edge_index = edges(60, 12, 9, is_sorted=is_sorted)
+    x = torch.randn(12, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda rows: aggregate(rows, edge_index, 10, reduce), x)
+
+
+OPTIONS = [{}, {"aggr": "sum"}, {"normalize": True}, {"root_weight": False}, {"bias": False}]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("channels", [(7, 4), (4, 7), ((7, 3), 5)])
+def test_the_same_numbers_as_pyg_with_the_same_weights(channels: Any, options: dict[str, Any]) -> None:
+    torch.manual_seed(1)
+    theirs, ours = geometric.SAGEConv(*channels, **options), SAGEConv(*channels, **options)
+    ours.load_state_dict(theirs.state_dict())
+    theirs.load_state_dict(ours.state_dict())
+    is_pair = isinstance(channels[0], tuple)
+    edge_index = edges(200, 50, 20 if is_pair else 50, is_sorted=False)
+    found = []
+    for layer in (theirs, ours):
+        torch.manual_seed(2)
+        x = torch.randn(50, 7 if is_pair else channels[0], requires_grad=True)
+        rows: Any = (x, torch.randn(20, 3)) if is_pair else x
+        out = layer(rows, edge_index)
+        out.square().sum().backward()
+        found.append([out, x.grad, *(part.grad for part in layer.parameters())])
+    assert all(torch.allclose(one, other, atol=1e-5, rtol=1e-5) for one, other in zip(*found, strict=True))
+
+
+def test_a_network_learns_from_the_loader() -> None:
+    """Two blocks, features that tell little of a node and all with its neighbors'."""
+    torch.manual_seed(0)
+    y = torch.arange(200) % 2
+    src, dst = torch.randint(0, 200, (2, 6000))
+    keep = (y[src] == y[dst]) | (torch.rand(6000) < 0.05)
+    data = Data(x=torch.randn(200, 8) + 0.5 * y[:, None], y=y, edge_index=torch.stack([src, dst])[:, keep])
+    layers = torch.nn.ModuleList([SAGEConv(8, 16), SAGEConv(16, 2)])
+    optimizer = torch.optim.Adam(layers.parameters(), lr=0.02)
+    for _ in range(8):
+        for batch in NeighborLoader(data, [5, 5], batch_size=50, input_nodes=torch.arange(0, 200, 3), shuffle=True):
+            out = layers[1](layers[0](batch.x, batch.edge_index).relu(), batch.edge_index)[: batch.batch_size]
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(out, batch.y[: batch.batch_size]).backward()
+            optimizer.step()
+    found = layers[1](layers[0](data.x, data.edge_index).relu(), data.edge_index).argmax(dim=1)
+    rest = torch.arange(200) % 3 != 0
+    assert (found == y)[rest].float().mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda x, e: aggregate(x, e, reduce="max"), "reduce must be one of mean, sum, got 'max'"),
+        (lambda x, e: aggregate(x.long(), e), "x must be float32"),
+        (lambda x, e: aggregate(x[0], e), "x must be float32"),
+        (lambda x, e: aggregate(x, e.float()), "edge_index must be whole"),
+        (lambda x, e: aggregate(x, e.T), "edge_index must be whole"),
+        (lambda x, e: aggregate(x, e + 9), r"edge_index\[0\] must be from 0 to 9"),
+        (lambda x, e: aggregate(x, e, 3), r"edge_index\[1\] must be from 0 to 2"),
+        (lambda x, e: SAGEConv(0, 3), "in_channels must be"),
+        (lambda x, e: SAGEConv(3, 3, aggr="lstm"), "aggr must be"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(call: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        call(torch.ones(10, 2), edges(20, 10, 10, is_sorted=False))
