@@ -19,6 +19,7 @@ HOSTS = 4
 EXACT = [
     *MERGES, "ds-sync", "ds-sync:butterfly", "ds-sync:topology", "ds-sync:3", "leader", "leader:every=2:size=4",
     "elastic", "gaia", "gaia:0", "gaia:element:0.3", "gaia:rate", "gaia:none:sites=4", "gaia:clock=2:0.2",
+    "gaia:clock=2:0.2:late",
     "gaia:flush=3:mean", "gaia:limit=300:sites=1",
 ]  # fmt: skip
 """those whose result does not depend on scheduling"""

@@ -105,7 +105,7 @@ def make_agreement(
         case Elastic() as how:
             return ElasticAveraging(transport, tables, how, options.bits)
         case Gaia() as how:
-            return ApproximatelySynchronous(transport, tables, how, options.bits)
+            return ApproximatelySynchronous(transport, tables, how, options.bits, inspector)
         case Server(mode=mode, bound=bound):
             bounds = bound if mode == "bounded" else None
             return ParameterServer(transport, tables, options.bits, inspector, bounds)

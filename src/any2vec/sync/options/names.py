@@ -96,17 +96,20 @@ class Gaia(Sync):
 
     name: ClassVar[str] = "gaia"
     threshold: Annotated[float, Number(0, 100)] = 0.05
-    """a row is sent to other sites when its change is more than so much of its size, 0..100; 0: every change"""
+    """what is sent to other sites changed by more than so much of its size, 0..100; 0: every change"""
     sites: Annotated[int | None, Whole(1, 4096)] = None
     """sites of equally many hosts, by rank; by default those of the link, or 2 (an odd number's least divisor)"""
     rule: Literal["adasum", "adasum-symmetric", "mean", "sum"] = "adasum"
     """how the hosts of a site merge"""
-    filter: Literal["row", "element"] = "row"
-    """what is significant or not: rows, or single numbers"""
+    filter: Literal["element", "row"] = "element"
+    """what is significant or not: single numbers, as published, or rows"""
     shrink: Literal["sqrt", "rate", "none"] = "sqrt"
     """the threshold of round t: over the root of t, along with the learning rate, or the same"""
     clock: Annotated[int, Whole(0, 64)] = 0
     """rounds that a site may be ahead of the slowest, 0..64; what others send counts so many rounds later"""
+    barrier: Literal["selective", "late"] = "selective"
+    """with a clock: rows that a round reads wait for what other sites have announced of them, or nothing counts before
+    its time"""
     flush: Annotated[int, Whole(0, 1_000_000)] = 0
     """rounds from one telling of everything to the next; 0: at the end alone"""
     limit: Annotated[int, Whole(0, 2**62)] = 0
