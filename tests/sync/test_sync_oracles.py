@@ -294,6 +294,51 @@ def test_the_least_loss_leads_and_feels_no_pull() -> None:
     np.testing.assert_allclose(ran[0].tables["input"][0], start[0] + 3 * STEPS, rtol=1e-6)
 
 
+def naive_leader_sgd(how: Leader, rounds: int) -> np.ndarray:
+    """Teng et al. 2019 as in the authors' code, on one number a host: `different`'s losses, one group, (hosts,)."""
+    x, loss, leaders, given = np.full(3, 0.7), None, [0, 0], [np.nan, np.nan]
+    for number in range(rounds):
+        seen = np.zeros(3)
+        for _ in range(STEPS):
+            seen += CURVATURE * (x - GOAL) ** 2 / 2 + np.array([0, 0.1, 0.1]) / 30
+            x = x - 0.02 * CURVATURE * (x - GOAL)
+            for level, pull in enumerate((how.p1 / STEPS, how.p2 / (STEPS * how.every))):
+                if number > level * (how.every - 1):
+                    x = np.where(np.arange(3) == leaders[level], x, x + pull * (given[level] - x))
+        loss = seen if loss is None else (loss + seen) / 2
+        for level, share in enumerate((how.c1, how.c2)[: 2 if (number + 1) % how.every == 0 else 1]):
+            leaders[level] = int(loss.argmin())
+            given[level] = x[leaders[level]]
+            x = x + share * (given[level] - x)
+    return x
+
+
+def test_leader_sgd_steps_as_published() -> None:
+    """A step of the gradient, then of both pulls; then a share of each leader's rows."""
+
+    def one_number(rank: int) -> Tables:
+        return {name: np.full((5, 3), 0.7, np.float32) for name in ("input", "output")}
+
+    how = Leader(size=3, every=2, c1=0.2, c2=0.3, p1=0.4, p2=0.5)
+    ran = run_hosts("leader:size=3:every=2:c1=0.2:c2=0.3:p1=0.4:p2=0.5", 3, 9, different, tables=one_number)
+    for number, host in zip(naive_leader_sgd(how, 9), ran, strict=True):
+        np.testing.assert_allclose(host.tables["input"], number, rtol=1e-5)
+
+
+def test_a_leader_does_not_give_rows_that_it_was_pulled_to() -> None:
+    """Host 0 trains and leads; then nobody trains, and host 1 leads, which has rows on their way to host 0's alone."""
+
+    def step(tables: Tables, rank: int, number: int, step: int) -> float:
+        if rank == 0 and number == 0:
+            tables["input"][:5] += 1
+        return float(rank) if number == 0 else 100.0 * (1 - rank)
+
+    ran = run_hosts("leader:size=2:every=100", 2, 2, step)
+    group = ran[0].agreement.levels[0]
+    assert group.leader == 1 and not len(group.given["input"][0])
+    assert (ran[1].tables["input"][:5] != start_tables()["input"][:5]).all()
+
+
 def test_pulls_between_leaders_add_up_to_the_share() -> None:
     """One round after hearing 0 -> 1 with share c: the rest shrinks by (1 - p / steps) at each of four steps."""
 

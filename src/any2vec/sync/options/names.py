@@ -18,6 +18,8 @@ from any2vec.sync.options.rules import RULES
 
 ALL_BITS = (32, 16, 8)
 MOST_ITERATIONS = 1_000_000
+QUARTERS = 4
+"""pulls of a round of `Leader` where they are not as many as steps"""
 Kind = TypeVar("Kind", bound="Sync")
 
 
@@ -30,8 +32,6 @@ class Sync:
     """bits of a number that may travel; 32 alone where whole values travel, whose rounding nobody would make good"""
     has_scheme: ClassVar[bool] = False
     """whether `scheme` says what travels"""
-    steps: ClassVar[int] = 1
-    """pieces into which a round is cut, at the same places whatever the clock says"""
 
     def __post_init__(self) -> None:
         check_fields(self, f" of {self.name}")
@@ -66,7 +66,6 @@ class Leader(Sync):
 
     name: ClassVar[str] = "leader"
     bits: ClassVar[tuple[int, ...]] = (32,)
-    steps: ClassVar[int] = 4
     size: Annotated[int | None, Whole(2, 4096)] = None
     """hosts of a group, 2 or more; by default as for ds-sync"""
     every: Annotated[int, Whole(1, 1_000_000)] = 4
@@ -79,6 +78,8 @@ class Leader(Sync):
     """pull towards the group's last leader until the next one, 0..1"""
     p2: Annotated[float, Number(0, 1)] = 0.1
     """pull towards the last leader of all until the next one, 0..1"""
+    pulls: Literal["step", "quarter"] = "step"
+    """when hosts are pulled: after each batch or other piece of work of a thread, or four times a round"""
 
 
 @dataclass(frozen=True)

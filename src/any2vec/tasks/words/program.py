@@ -140,11 +140,14 @@ class SequenceProgram(InMemoryProgram):
     def _schedule(self) -> EpochSchedule:
         """This host's part of the data; where a run goes on, what is left of it."""
         source, hosts, rank = self.prepared.source, self.transport.hosts, self.transport.rank
+        agree = self.request.agreement
+        parts, is_stepwise = agree.parts if isinstance(agree, RoundAgreement) else (1, False)
+        piece = piece_positions(source.unit, self.request.spec.model.cost)
         bounds = self.prepared.bounds or chunk_bounds(source.num_positions, hosts, source.boundary)
         schedule = EpochSchedule(
             bounds=bounds, rank=rank, epochs=self.request.spec.run.epochs, unit=source.unit,
-            piece=piece_positions(source.unit, self.request.spec.model.cost), rounds=self.rounds,
-            parts=agree.agreement.steps if isinstance(agree := self.request.agreement, RoundAgreement) else 1,
+            piece=piece * self.request.threads if is_stepwise else piece, rounds=self.rounds,
+            parts=parts, is_stepwise=is_stepwise,
             boundary=None if self.prepared.bounds is not None else source.boundary,
         )  # fmt: skip
         return self._resumed(schedule, hosts)
