@@ -1,9 +1,9 @@
 """Gaia's approximate synchronous parallel (Hsieh et al. 2017, NSDI): hosts in several sites.
 
-The hosts of a site merge each round, as those of GraphAny2Vec do. What a site has made of a number of a row, u, adds up
-until it is significant, |u| > v |w|, w being the site's number; then it is sent to the other sites, which add it to
-theirs, and starts from zero. Nothing is ever dropped, and a site uses its own changes at once. With v = 0 sites merge by
-addition. With `row` (ours) whole rows are significant or not, by their norms: as good, and more bytes (docs/log.md).
+The hosts of a site merge each round, as those of GraphAny2Vec do. What a site has made of a number, u, adds up until it
+is significant, |u| > v |w|, w being the site's number; then it is sent to the other sites, which add it to theirs, and
+starts from zero. Nothing is ever dropped, and a site uses its own changes at once. With v = 0 sites merge by addition.
+With `row` (ours) whole rows are significant or not, by their norms: as good, but more bytes (docs/log.md).
 
 Owners keep w as base + own changes: the base is the sum of what has been sent, which every site adds up in the order
 of sites, so it is the same everywhere to the bit, and once everything is sent the sites are. With `clock` = c, what is

@@ -289,6 +289,18 @@ class Async(ClickSync):
 
 
 @dataclass(frozen=True)
+class StepGroups(ClickSync):
+    """DS-Sync: averages in small groups after each step, with other members each time (sync.drivers.grouped_steps)."""
+
+    name: ClassVar[str] = "ds-sync"
+    schedule: Literal["random", "butterfly", "topology"] = "random"
+    size: Annotated[int | None, Whole(2, 4096)] = None
+    """trainers of a group, 2 or more; by default as for `Groups`"""
+    seed: Annotated[int, Whole(0, MAX_SEED)] = 1
+    """of the random schedule"""
+
+
+@dataclass(frozen=True)
 class MOfN(ClickSync):
     """A step takes the first gradients of so many trainers; the others are backup, and theirs are dropped."""
 
@@ -309,6 +321,7 @@ _CLICK_KINDS: dict[str, type[ClickSync]] = {
     kind.name: kind
     for kind in (
         NoSync, ShadowEasgd, ShadowMa, ShadowBmuf, FixedEasgd, FixedMa, FixedBmuf, Bsp, Bounded, Async, MOfN,
+        StepGroups,
     )
 }  # fmt: skip
 CLICK_SYNCS = tuple(_CLICK_KINDS)
