@@ -191,11 +191,7 @@ class ShadowMa(Shadow):
 
 @dataclass(frozen=True)
 class ShadowBmuf(Shadow):
-    """A global model that follows the mean, without a server (any2vec.sync.rules.block_momentum).
-
-    With an eta of 1 and no momentum the global model is the last mean: the steps are those of shadow-ma, and only the
-    model that is kept differs. Momentum sets the two apart.
-    """
+    """A global model that follows the mean, without a server (any2vec.sync.rules.block_momentum)."""
 
     name: ClassVar[str] = "shadow-bmuf"
     alpha: Annotated[float, Number(0, 1, open_low=True)] = 0.5
@@ -205,8 +201,8 @@ class ShadowBmuf(Shadow):
     that is overwriting"""
     eta: Annotated[float, Number(0, 2, open_low=True)] = 1.0
     """how far the global model goes towards the mean, (0, 2]"""
-    momentum: Annotated[float, Number(0, 0.99)] = 0.0
-    """share of the last step of the global model that it takes again, [0, 0.99]"""
+    momentum: Annotated[float, Number(0, 0.99)] = 0.5
+    """share of the last step of the global model that it takes again, [0, 0.99]; without it the rule is ma's"""
     least: Annotated[int, Whole(1, MOST_ITERATIONS)] = 1
     """iterations of a trainer from one sync to the next, at least"""
 
@@ -252,8 +248,8 @@ class FixedBmuf(Fixed):
     name: ClassVar[str] = "fr-bmuf"
     eta: Annotated[float, Number(0, 2, open_low=True)] = 1.0
     """how far the global model goes towards the mean, (0, 2]"""
-    momentum: Annotated[float, Number(0, 0.99)] = 0.0
-    """share of the last step of the global model that it takes again, [0, 0.99]"""
+    momentum: Annotated[float, Number(0, 0.99)] = 0.5
+    """share of the last step of the global model that it takes again, [0, 0.99]; without it the rule is ma's"""
 
 
 @dataclass(frozen=True)
