@@ -183,8 +183,8 @@ class ShadowMa(Shadow):
     alpha: Annotated[float, Number(0, 1, open_low=True)] = 0.5
     """how far a replica goes over to the mean in a sync, (0, 1]"""
     merge: Literal["shift", "blend"] = "shift"
-    """shift: keep all that workers did while the sync ran; blend: but for a share of alpha, as published; with alpha 1
-    that is overwriting"""
+    """shift: keep all that workers did while the sync ran; blend: but for a share of alpha, as published, which learns
+    less; with alpha 1 that is overwriting"""
     least: Annotated[int, Whole(1, MOST_ITERATIONS)] = 1
     """iterations of a trainer from one sync to the next, at least"""
 
@@ -197,8 +197,8 @@ class ShadowBmuf(Shadow):
     alpha: Annotated[float, Number(0, 1, open_low=True)] = 0.5
     """how far a replica goes over to the global model in a sync, (0, 1]"""
     merge: Literal["shift", "blend"] = "shift"
-    """shift: keep all that workers did while the sync ran; blend: but for a share of alpha, as published; with alpha 1
-    that is overwriting"""
+    """shift: keep all that workers did while the sync ran; blend: but for a share of alpha, as published, which learns
+    less; with alpha 1 that is overwriting"""
     eta: Annotated[float, Number(0, 2, open_low=True)] = 1.0
     """how far the global model goes towards the mean, (0, 2]"""
     momentum: Annotated[float, Number(0, 0.99)] = 0.5

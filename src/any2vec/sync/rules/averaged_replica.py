@@ -8,7 +8,8 @@ meanwhile, then goes over to the result:
                                                    with share 1 it is the foreground algorithm, which assigns
     shift  replica + share (result - snapshot)     ours: takes back nothing; the same where workers stand still
 
-A slow sync spans most of the workers' time, so a blend takes back about `share` of all that they learn.
+A slow sync spans most of the workers' time, so a blend takes back about `share` of all that they learn. With 8 trainers
+it has learned less (docs/log.md), and shift is the default.
 
 Each message to an owner says whether its sender works, stands still or has finished, so all know the same of a round.
 
