@@ -1,9 +1,10 @@
 """Leader SGD on two levels (Teng et al. 2019, NeurIPS; rules as in the authors' code): hosts follow the best one.
 
 After each round the host of a group with the least running loss leads it: the others take a share c1 of its rows; every
-`every` rounds the best host of all leads all, with a share c2. In between, at each step as published (a batch, or a
-piece of work of each thread; or at the quarters of a round), hosts are pulled towards the last rows that leaders gave
-them, in all by p1 and p2 from one leader to the next: a round is the period of a group, and a step has its share of it.
+`every` rounds the best host of all leads all, with a share c2. In between, at each step as published (a batch of each
+thread; words have no batches, and are pulled after pieces and at the quarters of a round), hosts are pulled towards the
+last rows that leaders gave them, in all by p1 and p2 from one leader to the next: a round is the period of a group, and
+a step has its share of it.
 A leader feels no pull on its own level. Unlike an average, what a leader has found stays where it is.
 
 A leader gives the rows that it has trained itself since the level's last leader: other rows it holds as they came to

@@ -19,7 +19,7 @@ from any2vec.sync.options.rules import RULES
 ALL_BITS = (32, 16, 8)
 MOST_ITERATIONS = 1_000_000
 QUARTERS = 4
-"""pulls of a round of `Leader` where they are not as many as steps"""
+"""pulls of a round of `Leader` where steps do not say when"""
 Kind = TypeVar("Kind", bound="Sync")
 
 
@@ -79,7 +79,8 @@ class Leader(Sync):
     p2: Annotated[float, Number(0, 1)] = 0.1
     """pull towards the last leader of all until the next one, 0..1"""
     pulls: Literal["step", "quarter"] = "step"
-    """when hosts are pulled: after each batch or other piece of work of a thread, or four times a round"""
+    """when hosts are pulled: after each batch of each thread (of words each piece of some 16,384, and at the quarters
+    of a round), or at the quarters of a round alone"""
 
 
 @dataclass(frozen=True)

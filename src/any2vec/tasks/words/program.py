@@ -20,6 +20,7 @@ from any2vec.plan.order.shares import chunk_bounds
 from any2vec.sync.base.curvature import PairSteps
 from any2vec.sync.base.host_rows import HostRows, RoundRows, WholeTables
 from any2vec.sync.drivers.rounds import Rounds
+from any2vec.sync.options.names import QUARTERS
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.rules.block import compile_merges
 from any2vec.tasks.words.prepare import Prepared
@@ -142,6 +143,8 @@ class SequenceProgram(InMemoryProgram):
         source, hosts, rank = self.prepared.source, self.transport.hosts, self.transport.rank
         agree = self.request.agreement
         parts, is_stepwise = agree.parts if isinstance(agree, RoundAgreement) else (1, False)
+        if is_stepwise:  # a piece has many steps of SGD, and many rounds are shorter
+            parts = QUARTERS
         piece = piece_positions(source.unit, self.request.spec.model.cost)
         bounds = self.prepared.bounds or chunk_bounds(source.num_positions, hosts, source.boundary)
         schedule = EpochSchedule(
