@@ -28,8 +28,8 @@ CHOICE = {
         "sync-cost": (0,), "modelled-speedup": (0,), "faults": (0, 1),
     },
     "clicks": {
-        "embedding-part": (0, 1), "whole-step": (0,), "torchrec": (0, 1, 2, 3), "isolation": (2,),
-        "shadow-quality": (0, 1, 2), "het-bytes": (0, 1, 2, 3), "bagpipe-exact": (0,),
+        "embedding-part": (0, 1), "whole-step": (0,), "torchrec": (0, 1, 2, 3), "isolation": (2, 3),
+        "shadow-quality": (3, 7, 11), "het-bytes": (0, 1, 2, 3), "bagpipe-exact": (0,),
         "bagpipe-speed": (0,), "m-of-n": (0,), "scale": (0, 1),
     },
     "larger-than-memory": {

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.source_code import Code, changed_since
-from benchmarks.table import FAILED, STALE, Figure, Table, missing
+from benchmarks.table import FAILED, STALE, Figure, Row, Table, missing
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -126,10 +126,15 @@ def latest(table: Table, stored: Mapping[str, Any]) -> list[Figure]:
     """The newest figures of each row, in the table's order; a row never measured, or failed since, says so."""
     lines: list[Figure] = []
     for row in table.rows:
-        history = stored["rows"].get(row.name)
+        history = _of_its_measures(row, stored["rows"].get(row.name, ()))
         found = [replace(line, settings=row.settings) for line in _shown(history)] if history else []
         lines += found or missing(row, "not yet run")
     return lines
+
+
+def _of_its_measures(row: Row, history: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Entries of the row as it is: where it has more measures by now, or fewer, former ones are another row's."""
+    return [entry for entry in history if len(entry["figures"]) == len(row.measures)]
 
 
 def has_failed(entry: Mapping[str, Any]) -> bool:
@@ -142,9 +147,10 @@ def provenance(table: Table, stored: Mapping[str, Any]) -> list[str]:
     groups: dict[str, list[str]] = {}
     older: list[str] = []
     keeps_runs = {row.name for row in table.rows if row.keeps_runs}
-    for name, history in stored["rows"].items():
-        newest = history[-1]
-        if has_failed(newest):
+    rows = {row.name: row for row in table.rows}
+    for name, entries in stored["rows"].items():
+        history = _of_its_measures(rows[name], entries) if name in rows else entries
+        if not history or has_failed(newest := history[-1]):
             continue
         if is_stale(newest):
             older.append(f"{name} ({_age(newest)})")

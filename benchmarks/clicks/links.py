@@ -21,7 +21,7 @@ CAPS = (10, 5, 1)
 REPEATS = 7
 SYNC_SECONDS = 20.0
 SYNC_BATCH, SYNC_BATCHES = 128, 400
-LEAST_SPEED, MOST_FIXED, LEAST_USE = 0.95, 0.95, 0.7
+LEAST_SPEED, MOST_FIXED, LEAST_USE, LEAST_BUSY = 0.95, 0.95, 0.7, 0.9
 
 LATENCY = 0.001
 LINE = "100mbit"
@@ -34,10 +34,21 @@ LAYERS = ("--bottom", "512-256-64", "--top", "512-256")
 
 
 def isolation(bench: Bench) -> list[Reading]:
+    """Trainers with rows of their own: nothing but batches keeps their cores busy, and nothing leaves them idle."""
+    return _isolation(bench, "--local-rows")
+
+
+def isolation_served(bench: Bench) -> list[Reading]:
+    """Trainers that wait for each other's rows, and leave a part of their cores to whoever synchronizes."""
+    return _isolation(bench)
+
+
+def _isolation(bench: Bench, *where: str) -> list[Reading]:
     """Examples/s with synchronization behind the workers over none, where only the sync server's link is capped."""
     pool = pool_of(bench, 2 * SYNC_BATCH * SYNC_BATCHES)
     caps = CAPS[:1] if bench.quick else CAPS
     speed: dict[str, list[float]] = {}
+    shares: dict[str, list[float]] = {}
     used: dict[int, list[tuple[float, float]]] = {cap: [] for cap in caps}
     shadows: dict[int, list[dict[str, Any]]] = {cap: [] for cap in caps}
     with network(3) as net:
@@ -49,13 +60,15 @@ def isolation(bench: Bench) -> list[Reading]:
             found = run_hosts(
                 bench, net, "--pool", pool, "--batch", SYNC_BATCH, "--batches", SYNC_BATCHES, "--sync", sync,
                 "--sync-servers", 1, "--warm", 20 if bench.quick else 50,
-                "--seconds", 1.5 if bench.tiny else 4 if bench.quick else SYNC_SECONDS, "--cut",
+                "--seconds", 1.5 if bench.tiny else 4 if bench.quick else SYNC_SECONDS, "--cut", *where,
             )  # fmt: skip
             speed.setdefault(_name(sync, cap), []).append(_examples_per_s(found[:2]))
+            shares.setdefault(_name(sync, cap), []).append(_worker_share(found[:2]))
             return found
 
         warm_up(bench, lambda: run("shadow-easgd", None))
         speed.clear()
+        shares.clear()
         for repeat in range(1 if bench.quick else REPEATS):
             # Forwards and backwards, so that what drifts is on both sides.
             order = [None, *caps] if repeat % 2 == 0 else [*reversed(caps), None]
@@ -69,6 +82,7 @@ def isolation(bench: Bench) -> list[Reading]:
             for cap in caps if repeat < 3 else ():
                 run("fr-easgd:5", cap)
     bench.runs["examples_per_s"] = speed
+    bench.runs["share of a core of a trainer's worker"] = shares
     bench.runs["used"] = used
     bench.runs["shadows"] = shadows
     alone = speed["none"]
@@ -77,17 +91,19 @@ def isolation(bench: Bench) -> list[Reading]:
         readings.append(readings[-1])
     fixed = {cap: statistics.median(speed[_name("fr-easgd:5", cap)]) / statistics.median(alone) for cap in caps}
     falls = all(before > after for before, after in zip(fixed.values(), list(fixed.values())[1:], strict=False))
-    shares = {cap: tuple(statistics.fmean(column) for column in zip(*used[cap], strict=True)) for cap in caps}
+    uses = {cap: tuple(statistics.fmean(column) for column in zip(*used[cap], strict=True)) for cap in caps}
+    busy = {name: statistics.median(values) for name, values in shares.items()}
     return [
         *readings,
+        Reading(value=busy["none"], text=", ".join(f"{name} {share:.1%}" for name, share in busy.items())),
         Reading(
             value=max(fixed.values()) if falls else float("inf"),
             text=", ".join(f"{share:.3f}× at {cap} Mbit/s" for cap, share in fixed.items()),
         ),
         Reading(
-            value=min(share for share, _ in shares.values()),
+            value=min(share for share, _ in uses.values()),
             text="; ".join(
-                f"{cap} Mbit/s: {share:.2f} (the kernel counts {kernel:.2f})" for cap, (share, kernel) in shares.items()
+                f"{cap} Mbit/s: {share:.2f} (the kernel counts {kernel:.2f})" for cap, (share, kernel) in uses.items()
             ),
         ),
     ]
@@ -158,6 +174,11 @@ def _examples_per_s(trainers: Sequence[Mapping[str, Any]]) -> float:
     return sum(float(one["examples"] / one["seconds"]) for one in trainers)
 
 
+def _worker_share(trainers: Sequence[Mapping[str, Any]]) -> float:
+    """Of a core: what a trainer's worker thread uses, whatever runs behind it."""
+    return statistics.fmean(one["worker_cpu_seconds"] / one["seconds"] for one in trainers)
+
+
 def _use_of(hosts: Sequence[Mapping[str, Any]], cap: int) -> tuple[float, float]:
     """How much of the link's cap syncs x bytes is, in the direction in which it is less; and what the kernel counted,
     headers included, at the sync server's end."""
@@ -208,28 +229,45 @@ def _speed_reading(ours: Sequence[float], alone: Sequence[float], shadows: Seque
 
 
 _LINKED = "DLRM, 2 trainers of a thread"
+
+
+def _isolation_measures(rows: str, busy: Measure) -> tuple[Measure, ...]:
+    return (
+        *(
+            Measure(
+                name=f"{_LINKED}, {rows}, shadow-easgd over none, examples/s, the sync server's link at tbf {cap} "
+                "Mbit/s",
+                relation=">=", target=LEAST_SPEED, unit="x",
+            )
+            for cap in CAPS
+        ),
+        busy,
+        Measure(
+            name="fr-easgd:5 over none, examples/s, at the cap where it is most",
+            relation="<=", target=MOST_FIXED, unit="x", wording="falls with the cap",
+        ),
+        Measure(
+            name="syncs × bytes over cap × time, of the link's direction that is used less, at the lowest cap",
+            relation=">=", target=LEAST_USE,
+        ),
+    )  # fmt: skip
+
+
+_SHARE = "share of a core that a trainer's worker uses without synchronization"
 ROWS = (
     Row(
         name="isolation",
-        measures=(
-            *(
-                Measure(
-                    name=f"{_LINKED}, shadow-easgd over none, examples/s, the sync server's link at tbf {cap} Mbit/s",
-                    relation=">=", target=LEAST_SPEED, unit="x",
-                )
-                for cap in CAPS
-            ),
-            Measure(
-                name="fr-easgd:5 over none, examples/s, at the cap where it is most",
-                relation="<=", target=MOST_FIXED, unit="x", wording="falls with the cap",
-            ),
-            Measure(
-                name="syncs × bytes over cap × time, of the link's direction that is used less, at the lowest cap",
-                relation=">=", target=LEAST_USE,
-            ),
-        ),
+        measures=_isolation_measures("rows of its own each", Measure(name=_SHARE, relation=">=", target=LEAST_BUSY)),
         run=isolation,
-        minutes=20,
+        minutes=18,
+    ),
+    Row(
+        name="isolation-served",
+        measures=_isolation_measures(
+            "rows of each other", Measure(name=_SHARE, relation="", wording="reported")
+        ),
+        run=isolation_served,
+        minutes=18,
     ),
     Row(
         name="bagpipe-speed",

@@ -1,148 +1,153 @@
-"""The row about what synchronization behind the workers costs in quality: many logical trainers, one pass, held out.
+"""Rows about what synchronization behind the workers costs in quality: many logical trainers, one pass, held out.
 
 Every trainer sees 1/N of the examples once, so a model of more trainers is worse, however they agree; what is judged is
-whether the shadow is worse than the same rule carried out by the workers themselves, every 5 iterations.
+whether the shadow is worse than the same rule carried out by the workers themselves, every 5 iterations, for each
+number of trainers by itself. Rules are those of ShadowSync: replicas interpolate towards the result (`blend`). Block
+momentum is not zero; how much it is, is tuned for each side on seeds that do not judge.
 """
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.bench import Bench
 from benchmarks.clicks.runs import planted_runs
 from benchmarks.table import Measure, Reading, Row
+from benchmarks.tuning import best_inside
 
 RULES = ("easgd", "ma", "bmuf")
-TRAINERS = (1, 2, 4, 8, 16)
-SEEDS = (1, 2, 3)
+OWN = ("ma", "bmuf")
+"""rules of which any2vec has a form of its own, `shift`"""
+TRAINERS = (2, 4, 8, 16)
+SEEDS = (1, 2, 3, 4, 5)
 EVERY = 5
+CARRIED = (0.5, 1.0, 2.0, 4.0)
+"""tried for every side: m / (1 - m) of block momentum m, what a step of the model adds to those behind it"""
+TUNE_SEEDS, TUNE_TRAINERS = (11, 12, 13), 8
 STREAM = {"columns": 8, "rows": 1000, "dense": 4, "zipf": 1.2}
 TRAIN, TEST = 200_000, 100_000
 """examples of a seed's slice of the stream, and of the next one, on which its models are scored"""
 OPTIONS = {
     "dim": 8, "bottom": "32", "top": "64-32", "batch_size": 128, "learning_rate": 0.05, "dense_learning_rate": 0.02,
 }  # fmt: skip
+CHOSEN = f"momentum of each side: seeds {', '.join(map(str, TUNE_SEEDS))}, {TUNE_TRAINERS} trainers"
 
-
-@dataclass(frozen=True)
-class Lead:
-    """Normalized entropy of the shadow less that of its twin at a fixed rate: below 0 the shadow is better."""
-
-    mean: float
-    """over seeds and numbers of trainers"""
-    error: float
-    """its standard error"""
-    by_trainers: dict[int, float]
-    """means over seeds"""
-    error_of_one: float
-    """standard error of each of those"""
-
-
-def lead(shadow: Mapping[int, Sequence[float]], fixed: Mapping[int, Sequence[float]]) -> Lead:
-    """Paired: both sides of a difference have the seed, the slices and the number of trainers in common.
-
-    Args: {trainers: normalized entropies in the order of seeds}. What differs between numbers of trainers is no error,
-    and is not counted as one: the variance of the mean is that of each number's mean, added up. Three seeds alone say
-    little about a single number of trainers, so for those the variance is pooled over all that are more than one (one
-    trainer agrees with nobody, and hardly differs).
-    """
-    pairs = {count: [one - two for one, two in zip(shadow[count], fixed[count], strict=True)] for count in shadow}
-    means = {count: statistics.fmean(found) for count, found in pairs.items()}
-    seeds = min(len(found) for found in pairs.values())
-    spread = {count: statistics.variance(found) if seeds > 1 else 0.0 for count, found in pairs.items()}
-    many = [found for count, found in spread.items() if count > 1] or [0.0]
-    error = math.sqrt(sum(spread.values()) / seeds) / len(means)
-    return Lead(statistics.fmean(means.values()), error, means, math.sqrt(statistics.fmean(many) / seeds))
-
-
-def chance(one: Mapping[int, Sequence[float]], other: Mapping[int, Sequence[float]]) -> float:
-    """Standard deviation of a run whose rule, seed and slices are the same: threads take turns as they happen to."""
-    pairs = [
-        (first - second) ** 2
-        for count in one
-        if count > 1
-        for first, second in zip(one[count], other[count], strict=True)
-    ]
-    return math.sqrt(statistics.fmean(pairs) / 2)
+Entropies = Mapping[int, Sequence[float]]
+"""number of trainers -> normalized entropies in the order of seeds"""
 
 
 def shadow_quality(bench: Bench) -> list[Reading]:
-    """Normalized entropy of three rules, behind the workers and every 5 iterations."""
-    seeds, trainers = (SEEDS[:1], TRAINERS[:2]) if bench.quick else (SEEDS, TRAINERS)
-    found = {(seed, count): _runs(bench, seed, count) for count in trainers for seed in seeds}
-    entropies = {
-        name: {count: [found[seed, count]["entropy"][name] for seed in seeds] for count in trainers}
-        for name in (*map(shadow, RULES), *map(fixed, RULES))
-    }
-    one = [found[seed, 1]["entropy"]["one trainer"] for seed in seeds]
-    floor = [found[seed, 1]["floor"] for seed in seeds]
+    """Normalized entropy of ShadowSync's three rules, behind the workers less every 5 iterations."""
+    seeds, trainers = _asked(bench)
+    sides = [_published(bench, rule) for rule in RULES]
+    names = [name for pair in sides for name in pair]
+    found = _entropies(bench, names)
+    alone = [_runs(bench, seed, 1, [None]) for seed in seeds]
+    one = [run["runs"][0]["normalised_entropy"] for run in alone]
+    floor = [run["bayes"]["normalised_entropy"] for run in alone]
     bench.runs |= {"stream": STREAM, "options": OPTIONS, "train": TRAIN, "test": TEST, "seeds": list(seeds)}
-    bench.runs["entropy"] = entropies | {"one trainer": {1: one}, "Bayes floor": {1: floor}}
-    bench.runs["syncs"] = {f"seed {seed}, {count} trainers": run["syncs"] for (seed, count), run in found.items()}
-    bench.runs["seconds of training, other work beside it"] = sum(run["seconds"] for run in found.values())
-    readings = [_reading(rule, entropies, found) for rule in RULES]
-    most = max(trainers)
-    cost = {name: statistics.fmean(by_count[most]) - statistics.fmean(one) for name, by_count in entropies.items()}
-    text = ", ".join(f"{name} {value:+.4f}" for name, value in cost.items())
-    alone = statistics.fmean(one)
-    # Without momentum both are the mean of the replicas: two runs of one rule.
-    noise = chance(entropies[fixed("ma")], entropies[fixed("bmuf")])
-    bounds = (
-        f"one trainer {alone:.4f}, Bayes floor {statistics.fmean(floor):.4f}; {most} trainers less one: {text}; "
-        f"a run again, by chance of its threads: ± {noise:.4f}"
-    )
-    return [*readings, Reading(value=alone, text=bounds)]
+    bench.runs["entropy"] = found | {"one trainer": {1: one}, "Bayes floor": {1: floor}}
+    readings = [
+        reading
+        for ours, theirs in sides
+        for reading in _padded(compare(found[ours], found[theirs], f"{ours} / {theirs}"))
+    ]
+    most, mean = max(trainers), statistics.fmean(one)
+    cost = ", ".join(f"{name} {statistics.fmean(by_count[most]) - mean:+.4f}" for name, by_count in found.items())
+    text = f"one trainer {mean:.4f}, Bayes floor {statistics.fmean(floor):.4f}; {most} trainers less one: {cost}"
+    return [*readings, Reading(value=mean, text=text)]
 
 
-def shadow(rule: str) -> str:
-    return f"shadow-{rule}"
+def shadow_shift(bench: Bench) -> list[Reading]:
+    """The same of any2vec's own form, which takes nothing back of what workers do while a sync runs."""
+    names = [_name("shadow", rule, "shift", _momentum(bench, "shadow", rule, "shift")) for rule in OWN]
+    against = [_published(bench, rule) for rule in OWN]
+    ours = _entropies(bench, names)
+    others = _entropies(bench, [name for rule in RULES for name in _published(bench, rule)])
+    bench.runs["entropy"] = ours
+    return [
+        reading
+        for name, (published, fixed) in zip(names, against, strict=True)
+        for other in (fixed, published)
+        for reading in _padded(compare(ours[name], others[other], f"{name} / {other}"))
+    ]
 
 
-def fixed(rule: str) -> str:
-    return f"fr-{rule}:{EVERY}"
+def compare(ours: Entropies, theirs: Entropies, names: str) -> list[Reading]:
+    """One reading a number of trainers. Paired: both sides of a difference have the seed and the slices in common."""
+    readings = []
+    for count, values in ours.items():
+        pairs = list(zip(values, theirs[count], strict=True))
+        means = [statistics.fmean(side) for side in zip(*pairs, strict=True)]
+        difference = means[0] - means[1]
+        text = f"{names}: {means[0]:.4f} / {means[1]:.4f}, {difference:+.5f}"
+        readings.append(Reading.of_seeds([one - two for one, two in pairs], text))
+    return readings
 
 
-def _reading(rule: str, entropies: Any, found: Any) -> Reading:
-    """One rule's figures."""
-    ours, theirs = entropies[shadow(rule)], entropies[fixed(rule)]
-    known = lead(ours, theirs)
-    means = [statistics.fmean(statistics.fmean(values) for values in side.values()) for side in (ours, theirs)]
-    by_count = ", ".join(f"{count}: {value:+.4f}" for count, value in known.by_trainers.items())
-    gaps = {count: [] for count in ours}
-    for (_, count), run in found.items():
-        gaps[count].append(run["syncs"][shadow(rule)]["gap"])
-    reported = ", ".join(f"{statistics.fmean(values):.1f}" for values in gaps.values())
-    return Reading(
-        value=known.mean,
-        target=2 * known.error,
-        text=f"{means[0]:.4f} / FR-{EVERY} {means[1]:.4f}: {known.mean:+.5f} ± {known.error:.5f}; "
-        f"by trainers {by_count} (each ± {known.error_of_one:.4f}); measured gaps {reported}",
-    )
+def _asked(bench: Bench) -> tuple[Sequence[int], Sequence[int]]:
+    """Seeds and numbers of trainers."""
+    return (SEEDS[:1], TRAINERS[:1]) if bench.quick else (SEEDS, TRAINERS)
 
 
-def _runs(bench: Bench, seed: int, count: int) -> dict[str, Any]:
-    """All rules with so many trainers on one seed's slices, in one process."""
+def _padded(readings: list[Reading]) -> list[Reading]:
+    """A quick row has fewer numbers of trainers, whose figures stand for the others."""
+    return readings + readings[-1:] * (len(TRAINERS) - len(readings))
+
+
+def _published(bench: Bench, rule: str) -> tuple[str, str]:
+    """A rule behind the workers, and carried out by them, by their names."""
+    ours = _name("shadow", rule, "blend", _momentum(bench, "shadow", rule, "blend"))
+    return ours, _name("fr", rule, "", _momentum(bench, "fr", rule, ""))
+
+
+def _momentum(bench: Bench, when: str, rule: str, merge: str) -> float:
+    """The block momentum at which a side is best on the seeds that tune; 0 where the rule has none."""
+    if rule != "bmuf":
+        return 0.0
+    if bench.quick:
+        return 0.5
+
+    def score(carried: float) -> float:
+        name = _name(when, rule, merge, carried / (1 + carried))
+        found = [_runs(bench, seed, TUNE_TRAINERS, [{"sync": name}])["runs"][0] for seed in TUNE_SEEDS]
+        return -statistics.fmean(run["normalised_entropy"] for run in found)
+
+    best, scores = best_inside(CARRIED, score)
+    tried = {f"{carried / (1 + carried):.3f}": -score for carried, score in sorted(scores.items())}
+    bench.runs[f"{when}-{rule} {merge}".strip() + ", entropy by momentum"] = tried
+    return best / (1 + best)
+
+
+def _name(when: str, rule: str, merge: str, momentum: float) -> str:
+    """As a run is told it."""
+    parts = [f"{when}-{rule}", *([str(EVERY)] if when == "fr" else []), *([merge] if merge and rule != "easgd" else [])]
+    return ":".join([*parts, *([f"momentum={momentum:g}"] if momentum else [])])
+
+
+def _entropies(bench: Bench, names: Sequence[str]) -> dict[str, dict[int, list[float]]]:
+    """Of each side, by number of trainers."""
+    seeds, trainers = _asked(bench)
+    found: dict[str, dict[int, list[float]]] = {name: {count: [] for count in trainers} for name in names}
+    for count in trainers:
+        for seed in seeds:
+            runs = _runs(bench, seed, count, [{"sync": name} for name in names])["runs"]
+            for name, run in zip(names, runs, strict=True):
+                found[name][count].append(run["normalised_entropy"])
+                bench.runs[f"{name}, seed {seed}, {count} trainers"] = _syncs(run["dense_of_hosts"], count)
+    return found
+
+
+def _runs(bench: Bench, seed: int, count: int, ways: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
+    """Runs with so many trainers on one seed's slices, in one process; None: one trainer alone."""
     size, held = (TRAIN // 40, TEST // 10) if bench.quick else (TRAIN, TEST)
     size, held = (TRAIN // 200, TEST // 100) if bench.tiny else (size, held)
     start = (seed - 1) * (size + held)
-    names = [*map(shadow, RULES), *map(fixed, RULES)]
-    hosts: list[dict[str, Any] | None] = [{"logical_hosts": count, "sync": name} for name in names]
-    if count == 1:
-        names, hosts = [*names, "one trainer"], [*hosts, None]
+    hosts = [None if way is None else {"logical_hosts": count, **way} for way in ways]
     cut = (start, start + size), (start + size, start + size + held)
-    found = planted_runs(bench, STREAM, *cut, OPTIONS, hosts, seed)
-    runs = dict(zip(names, found["runs"], strict=True))
-    syncs = {name: _syncs(run["dense_of_hosts"], count) for name, run in runs.items() if "dense_of_hosts" in run}
-    return {
-        "entropy": {name: run["normalised_entropy"] for name, run in runs.items()},
-        "floor": found["bayes"]["normalised_entropy"],
-        "seconds": sum(run["seconds"] for run in runs.values()),
-        "syncs": syncs,
-    }
+    return planted_runs(bench, STREAM, *cut, OPTIONS, hosts, seed)
 
 
 def _syncs(metrics: Mapping[str, Any], count: int) -> dict[str, float]:
@@ -154,25 +159,43 @@ def _syncs(metrics: Mapping[str, Any], count: int) -> dict[str, float]:
     }
 
 
+def _measures(what: str) -> tuple[Measure, ...]:
+    return tuple(
+        Measure(
+            name=f"one pass of {TRAIN:,} planted examples, {count} logical trainers, {len(SEEDS)} seeds, held-out "
+            f"normalized entropy: {what}",
+            relation="<=", is_accuracy=True,
+        )
+        for count in TRAINERS
+    )  # fmt: skip
+
+
 ROWS = (
     Row(
         name="shadow-quality",
         measures=(
-            *(
-                Measure(
-                    name=f"one pass of {TRAIN:,} planted examples, 1 to 16 logical trainers, 3 seeds, held-out "
-                    f"normalized entropy: {shadow(rule)} less {fixed(rule)}",
-                    relation="<=", wording="≤ 2 standard errors",
-                )
-                for rule in RULES
-            ),
+            *(measure for rule in RULES for measure in _measures(f"S-{rule.upper()} less FR-{rule.upper()}-{EVERY}")),
             Measure(
                 name="the same of one trainer, of true probabilities, and what 16 trainers cost",
                 relation="", wording="reported",
             ),
         ),
         run=shadow_quality,
+        minutes=60,
+        settings=CHOSEN,
+        keeps_runs=True,
+    ),
+    Row(
+        name="shadow-shift",
+        measures=tuple(
+            measure
+            for rule in OWN
+            for other in (f"FR-{rule.upper()}-{EVERY}", f"S-{rule.upper()}")
+            for measure in _measures(f"{rule.upper()} by shift, any2vec's own, less {other}")
+        ),
+        run=shadow_shift,
         minutes=25,
+        settings=CHOSEN,
         keeps_runs=True,
     ),
 )  # fmt: skip

@@ -94,7 +94,7 @@ class Work(Generic[P]):
     opens_round: bool = False
     ends_round: bool = False
     ends_part: bool = False
-    """the next of the equal parts of the round begins behind it"""
+    """the next part of the round begins behind it"""
     ends_epoch: bool = False
     step: int = 0
     """number of its first piece, from 0, over all epochs"""

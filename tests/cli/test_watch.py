@@ -139,8 +139,11 @@ def test_pages_of_other_sites_cannot_ask(run: Path) -> None:
 def test_other_machines_need_the_token(run: Path) -> None:
     with served(run, "0.0.0.0") as server:
         own = f"http://127.0.0.1:{server.port}/"
-        assert asked(own + "state")[0] == asked(own + "state?token=x")[0] == 403
-        assert asked(own + f"state?token={server.token}")[0] == 200
+        token = server.token
+        near = ("x", token[:1], token[:-1], token[:-1] + ".", "." + token[1:], token + ".")  # no token has a point
+        for query in ("", *(f"?token={wrong}" for wrong in near)):
+            assert asked(own + "state" + query)[0] == 403
+        assert asked(own + f"state?token={token}")[0] == 200
 
 
 def test_neighbors_come_from_the_newest_snapshot(run: Path) -> None:

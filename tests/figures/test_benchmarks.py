@@ -247,6 +247,17 @@ def test_history_merges_by_row(tmp_path: Path) -> None:
     assert str(Path.home()) not in (tmp_path / "planted.json").read_text()
 
 
+def test_figures_of_a_row_that_measured_something_else_are_not_shown(tmp_path: Path) -> None:
+    before, now = row_of(SPEED), row_of(SPEED, MEMORY)
+    lines = figures(before, [Reading(value=9, text="9×")])
+    stored = results.merged(
+        results.load("planted", tmp_path), {"planted": results.entry(lines, {"raw": [1.0]}, 3.0, 0.1)}
+    )
+    table = Table(name="planted", title="", rows=(now,))
+    assert [line.verdict for line in results.latest(table, stored)] == ["not measured: not yet run"] * 2
+    assert not results.provenance(table, stored)
+
+
 def raising(error: Exception) -> Callable[[Bench], list[Reading]]:
     """What a row runs that ends with an error."""
 

@@ -81,6 +81,12 @@ def test_shadows_of_both_trainers_are_reported_together() -> None:
     assert found["trainer_share"] == 0.5
 
 
+def test_the_share_of_a_worker_is_its_threads_alone() -> None:
+    """Of 10 s: threads of 9 and 8 s; processes have used 5, whatever else that is."""
+    trainers = [trainer(worker_cpu_seconds=seconds) for seconds in (9.0, 8.0)]
+    assert clicks_links._worker_share(trainers) == pytest.approx(0.85)
+
+
 def test_what_is_lost_is_a_share_of_all_that_was_to_be_done() -> None:
     reported = [
         trainer(metrics={"accepted": {"0": 60}, "dropped": {"0": 0}, "left_out": {"0": 0}}),

@@ -6,27 +6,35 @@ import math
 
 import pytest
 from benchmarks.clicks.paper import COLUMNS, ROWS_IN_ALL, Sizes
-from benchmarks.clicks.quality import chance, lead
+from benchmarks.clicks.quality import ROWS, _name, compare
+from benchmarks.table import verdict
+
+from any2vec.sync.options.names import FixedBmuf, ShadowBmuf, ShadowMa, parse_click_sync
 
 
-def test_the_error_of_a_lead_is_what_seeds_differ_by_not_what_trainers_do() -> None:
-    """Differences of 1 and 3 at two trainers, of 11 and 15 at four: variances 2 and 8, whatever their means."""
-    found = lead({2: [2.0, 5.0], 4: [12.0, 17.0]}, {2: [1.0, 2.0], 4: [1.0, 2.0]})
-    assert found.mean == 7.5 and found.by_trainers == {2: 2.0, 4: 13.0}
-    assert found.error == pytest.approx(math.sqrt(2 / 2 + 8 / 2) / 2)
-    assert found.error_of_one == pytest.approx(math.sqrt((2 + 8) / 2 / 2))
+def test_each_number_of_trainers_is_judged_by_itself() -> None:
+    """Differences of seeds at two trainers 1, 1.1 and 1.2, at four -3, -3.1, -3.2, at eight -1, 0, 1."""
+    theirs = {2: [5.0, 6.0, 7.0], 4: [5.0, 6.0, 7.0], 8: [5.0, 6.0, 7.0]}
+    ours = {2: [6.0, 7.1, 8.2], 4: [2.0, 2.9, 3.8], 8: [4.0, 6.0, 8.0]}
+    readings = compare(ours, theirs, "ours / theirs")
+    assert [reading.value for reading in readings] == pytest.approx([1.1, -3.1, 0.0])
+    assert readings[0].interval == pytest.approx((1.1 - 2 * 0.1 / math.sqrt(3), 1.1 + 2 * 0.1 / math.sqrt(3)))
+    measure = next(row for row in ROWS if row.name == "shadow-quality").measures[0]
+    assert [verdict(measure, reading) for reading in readings] == ["short", "pass", "not resolved"]
+    assert verdict(measure, compare({2: [6.0, 7.1]}, {2: [5.0, 6.0]}, "")[0]) == "not resolved"  # of two seeds
 
 
-def test_one_trainer_counts_in_the_mean_and_says_nothing_of_chance_among_many() -> None:
-    found = lead({1: [4.0, 4.0], 2: [2.0, 5.0]}, {1: [1.0, 1.0], 2: [1.0, 2.0]})
-    assert found.mean == 2.5 and found.error == pytest.approx(math.sqrt(2 / 2) / 2)
-    assert found.error_of_one == pytest.approx(1.0)
-    assert chance({1: [9.0], 2: [1.0, 4.0]}, {1: [0.0], 2: [3.0, 4.0]}) == pytest.approx(1.0)
-
-
-def test_what_both_sides_have_in_common_is_no_error() -> None:
-    found = lead({1: [0.5, 0.9, 0.7]}, {1: [0.6, 1.0, 0.8]})
-    assert found.mean == pytest.approx(-0.1) and found.error == pytest.approx(0)
+def test_rules_are_named_as_runs_are_told() -> None:
+    for name in (
+        _name("shadow", "bmuf", "blend", 0.2),
+        _name("shadow", "ma", "shift", 0.0),
+        _name("fr", "bmuf", "", 0.14),
+    ):
+        how = parse_click_sync(name)
+        assert not isinstance(how, ShadowBmuf) or (how.merge, how.momentum) == ("blend", 0.2)
+        assert not isinstance(how, ShadowMa) or how.merge == "shift"
+        assert not isinstance(how, FixedBmuf) or (how.every, how.momentum) == (5, 0.14)
+    assert _name("shadow", "easgd", "blend", 0.0) == "shadow-easgd" and _name("fr", "ma", "", 0.0) == "fr-ma:5"
 
 
 def test_columns_on_paper_have_a_billion_rows_and_ids_of_their_own() -> None:

@@ -15,6 +15,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.formats.safetensors_file import read_arrays, write_arrays
 from any2vec.sync.base.curvature import PairSteps
 from any2vec.sync.drivers.rounds import Rounds
+from any2vec.sync.exchange.pulled import Inspector
 from any2vec.sync.make import make_agreement
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.types import ProgressLine, Round, Span, Stats, Work
@@ -90,12 +91,13 @@ class Ran:
 def run_hosts(
     sync: str, hosts: int, rounds: int, step: Step = convex, *, tables: Callable[[int], Tables] | None = None,
     halfway: int = -1, resume: tuple[Tables, list[Tables]] | None = None, jitter: int = 0, bits: int = 32,
-    first: int = 0, each_round: Callable[[int, int, Any], None] | None = None,
+    first: int = 0, each_round: Callable[[int, int, Any], None] | None = None, inspector: Inspector | None = None,
 ) -> list[Ran]:  # fmt: skip
     """Drive an agreement over `hosts` logical hosts; what each has, by rank.
 
     halfway: round after which the run is photographed as a checkpoint does; resume: such a photograph to start from.
     jitter: seed of little random pauses. each_round: hears (round, rank, agreement) after each round.
+    inspector: says which rows a round reads, by default all.
     """
     options = RoundAgreement(sync=sync, bits=bits)
 
@@ -104,7 +106,9 @@ def run_hosts(
         mine = start_tables() if tables is None else tables(rank)
         if resume is not None:
             mine = {name: np.array(resume[0][name]) for name in mine}
-        agreement = make_agreement(options, transport, mine, AllRows(), steps=lambda: pair_steps(len(mine["input"])))
+        agreement = make_agreement(
+            options, transport, mine, inspector or AllRows(), steps=lambda: pair_steps(len(mine["input"]))
+        )
         if resume is not None:
             agreement.load_state_dict(resume[1])
         driver, kept = Rounds(agreement), None

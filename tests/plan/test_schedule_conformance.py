@@ -135,6 +135,19 @@ class TestSequences(SpanScheduleTests):
         return min(self.stop, -(-position // 7) * 7)
 
 
+class TestStepByStep(SpanScheduleTests):
+    """A part ends behind each piece, however slow they are."""
+
+    options: ClassVar[dict[str, Any]] = {"epochs": 2, "unit": 1, "piece": 5, "rounds": 2, "is_stepwise": True}
+    stop = 47
+
+    def test_every_piece_is_a_part(self) -> None:
+        schedule, works = self.schedule(1, 0), []
+        while (work := schedule.take(4)) is not None:
+            works.append(work)
+        assert len(works) == 2 * (5 + 6) and all(work.ends_part != work.ends_round for work in works)
+
+
 class TestSequencesOfOneRound(SpanScheduleTests):
     options: ClassVar[dict[str, Any]] = {"epochs": 2, "unit": 1, "piece": 5, "rounds": 1}
     stop = 47

@@ -114,7 +114,7 @@ RULES = {
     "shadow-ma:0.4": ("ma", {"share": 0.4, "merge": "shift"}),
     "shadow-ma:0.4:blend": ("ma", {"share": 0.4, "merge": "blend"}),
     "shadow-bmuf:0.6:eta=0.8:momentum=0.5": ("bmuf", {"share": 0.6, "merge": "shift", "eta": 0.8, "momentum": 0.5}),
-    "shadow-bmuf:0.6:blend": ("bmuf", {"share": 0.6, "merge": "blend", "eta": 1.0, "momentum": 0.0}),
+    "shadow-bmuf:0.6:blend": ("bmuf", {"share": 0.6, "merge": "blend", "eta": 1.0, "momentum": 0.5}),
 }
 
 
@@ -204,9 +204,10 @@ def test_a_share_of_nothing_leaves_replicas_independent(sync: str) -> None:
     assert not np.allclose(alone[0].value, alone[1].value, atol=1)
 
 
-def test_bmuf_that_goes_all_the_way_is_model_averaging() -> None:
+def test_bmuf_without_momentum_is_model_averaging() -> None:
     start = values(1)[0]
-    pair = [Replay(how, sgd([start] * 3)) for how in (names.ShadowMa(alpha=0.5), names.ShadowBmuf(alpha=0.5))]
+    rules = names.ShadowMa(alpha=0.5), names.ShadowBmuf(alpha=0.5, momentum=0.0)
+    pair = [Replay(how, sgd([start] * 3)) for how in rules]
     for _ in range(10):
         for replay in pair:
             for trainer in range(3):

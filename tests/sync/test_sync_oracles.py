@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
 
 from agreeing import DIM, ROWS, STEPS, Tables, convex, run_hosts, spread, start_tables
+from any2vec.cluster.threads import run_logical
+from any2vec.cluster.transport import Transport
 from any2vec.errors import InputError
 from any2vec.plan.order.groups import butterfly_groups, group_size, mixing_rounds, random_groups, topology_groups
+from any2vec.sync.exchange.site_rows import PIECE, SiteRows
 from any2vec.sync.options.names import MERGES, SYNCS, Gaia, Groups, Leader, Server, parse_sync
 from any2vec.sync.options.rounds import RoundAgreement
 from spreads import agreed
@@ -290,6 +294,51 @@ def test_the_least_loss_leads_and_feels_no_pull() -> None:
     np.testing.assert_allclose(ran[0].tables["input"][0], start[0] + 3 * STEPS, rtol=1e-6)
 
 
+def naive_leader_sgd(how: Leader, rounds: int) -> np.ndarray:
+    """Teng et al. 2019 as in the authors' code, on one number a host: `different`'s losses, one group, (hosts,)."""
+    x, loss, leaders, given = np.full(3, 0.7), None, [0, 0], [np.nan, np.nan]
+    for number in range(rounds):
+        seen = np.zeros(3)
+        for _ in range(STEPS):
+            seen += CURVATURE * (x - GOAL) ** 2 / 2 + np.array([0, 0.1, 0.1]) / 30
+            x = x - 0.02 * CURVATURE * (x - GOAL)
+            for level, pull in enumerate((how.p1 / STEPS, how.p2 / (STEPS * how.every))):
+                if number > level * (how.every - 1):
+                    x = np.where(np.arange(3) == leaders[level], x, x + pull * (given[level] - x))
+        loss = seen if loss is None else (loss + seen) / 2
+        for level, share in enumerate((how.c1, how.c2)[: 2 if (number + 1) % how.every == 0 else 1]):
+            leaders[level] = int(loss.argmin())
+            given[level] = x[leaders[level]]
+            x = x + share * (given[level] - x)
+    return x
+
+
+def test_leader_sgd_steps_as_published() -> None:
+    """A step of the gradient, then of both pulls; then a share of each leader's rows."""
+
+    def one_number(rank: int) -> Tables:
+        return {name: np.full((5, 3), 0.7, np.float32) for name in ("input", "output")}
+
+    how = Leader(size=3, every=2, c1=0.2, c2=0.3, p1=0.4, p2=0.5)
+    ran = run_hosts("leader:size=3:every=2:c1=0.2:c2=0.3:p1=0.4:p2=0.5", 3, 9, different, tables=one_number)
+    for number, host in zip(naive_leader_sgd(how, 9), ran, strict=True):
+        np.testing.assert_allclose(host.tables["input"], number, rtol=1e-5)
+
+
+def test_a_leader_does_not_give_rows_that_it_was_pulled_to() -> None:
+    """Host 0 trains and leads; then nobody trains, and host 1 leads, which has rows on their way to host 0's alone."""
+
+    def step(tables: Tables, rank: int, number: int, step: int) -> float:
+        if rank == 0 and number == 0:
+            tables["input"][:5] += 1
+        return float(rank) if number == 0 else 100.0 * (1 - rank)
+
+    ran = run_hosts("leader:size=2:every=100", 2, 2, step)
+    group = ran[0].agreement.levels[0]
+    assert group.leader == 1 and not len(group.given["input"][0])
+    assert (ran[1].tables["input"][:5] != start_tables()["input"][:5]).all()
+
+
 def test_pulls_between_leaders_add_up_to_the_share() -> None:
     """One round after hearing 0 -> 1 with share c: the rest shrinks by (1 - p / steps) at each of four steps."""
 
@@ -384,9 +433,74 @@ def test_what_is_reported_counts_clock_rounds_later(clock: int) -> None:
         if rank == 1:
             seen.append(bool((agreement.tables["input"] != start_tables()["input"]).any()))
 
-    ran = run_hosts(f"gaia:clock={clock}", 2, 6, first, each_round=note)
+    ran = run_hosts(f"gaia:clock={clock}:late", 2, 6, first, each_round=note)
     assert seen == [number >= clock for number in range(6)]
     np.testing.assert_array_equal(ran[1].tables["input"], ran[0].tables["input"])
+
+
+class EvenRows:
+    """An inspector of work that reads every second row."""
+
+    def inspect(self, epoch: int, start: int, stop: int, marks: Mapping[str, np.ndarray]) -> None:
+        for mark_V in marks.values():
+            mark_V[::2] = 1
+
+
+@pytest.mark.parametrize("sites", [2, 4])
+def test_rows_that_are_read_wait_and_others_come_late(sites: int) -> None:
+    """The selective barrier: a row that a round reads is as fresh as without a clock, another as late as it may be."""
+
+    def seen(barrier: str) -> dict[tuple[int, int], Tables]:
+        begun: dict[tuple[int, int], Tables] = {}
+
+        def step(tables: Tables, rank: int, number: int, step: int) -> float:
+            if step == 0:
+                begun[number, rank] = {name: table.copy() for name, table in tables.items()}
+            return convex(tables, rank, number, step)
+
+        ran = run_hosts(f"gaia:0.2:sites={sites}:{barrier}", 4, 8, step, inspector=EvenRows())
+        return begun | {(-1, 0): ran[0].collected}
+
+    selective, fresh, late = seen("clock=2"), seen("clock=0"), seen("clock=2:late")
+    assert any((fresh[7, 0][name] != late[7, 0][name]).any() for name in start_tables())
+    for when, tables in selective.items():
+        for name, table in tables.items():
+            if when[0] >= 0:
+                np.testing.assert_array_equal(table[::2], fresh[when][name][::2])
+            np.testing.assert_array_equal(table[1::2], late[when][name][1::2])
+
+
+@pytest.mark.parametrize("bits", [32, 8])
+@pytest.mark.parametrize("by_element", [False, True])
+def test_only_who_reads_a_row_waits_for_its_values(bits: int, by_element: bool) -> None:
+    """Ids come first; then a row waits for its piece of the values, and for no more."""
+    num_rows, change = 3 * PIECE, np.ones((2 * PIECE, DIM), np.float32)
+    announced = np.arange(0, 2 * PIECE) + PIECE // 2
+
+    def host(transport: Transport) -> list[int]:
+        site = SiteRows(transport, range(2), "input", np.zeros((num_rows, DIM), np.float32), bits, by_element)
+        if transport.rank == 0:
+            site.announce(announced, change)
+            transport.recv(1, "nobody waited")
+            site.send_values()
+            site.announce(announced[:1], change[:1])
+            site.send_values()
+            return []
+        for _ in range(2):
+            site.announce(announced[:0], change[:0])
+            site.send_values()
+        unsaid = site.flights.pop()
+        assert not len(site.count(np.array([0, num_rows - 1])))  # nobody speaks of these
+        transport.send(0, (), "nobody waited")
+        assert site.count(announced[:1]) == announced[:1]
+        come = [site.flights[0].come[0]]
+        np.testing.assert_allclose(site.base[announced[:2], 0], [1, 0], rtol=0.01)
+        site.flights.append(unsaid)
+        assert site.count(announced[:1]) == announced[:1]  # a line brings older rounds first
+        np.testing.assert_allclose(site.base[announced[:2], 0], [2, 0], rtol=0.01)
+        return [*come, site.flights[0].come[0]]
+
+    assert run_logical(2, host, patience=10)[1] == [PIECE, 2 * PIECE]
 
 
 def test_a_higher_threshold_announces_less_and_the_controller_finds_it() -> None:

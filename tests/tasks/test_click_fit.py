@@ -119,6 +119,7 @@ WAYS: dict[str, dict[str, Any] | None] = {
     "bsp, servers": {"logical_hosts": 2, "servers": 2, "sync": "bsp"},
     "bagpipe": {"logical_hosts": 2, "sync": "bsp", "cache": "bagpipe:6"},
     "bagpipe, no agreement": {"logical_hosts": 2, "sync": "none", "cache": "bagpipe:6"},
+    "groups": {"logical_hosts": 3, "sync": "ds-sync:2", "cache": "bagpipe:6"},
     "bagpipe, server": {"logical_hosts": 3, "servers": 1, "sync": "bsp", "cache": "bagpipe:6"},
     "one trainer, server": {"logical_hosts": 1, "servers": 1, "sync": "none"},
     "one trainer, shadow": {"logical_hosts": 1, "sync": "shadow-bmuf"},

@@ -209,6 +209,8 @@ AWKWARD = [
     "m-of-n:2",
     "async/het:5",
     "bounded:1",
+    "ds-sync:2",
+    "ds-sync/bagpipe:4",
 ]
 
 

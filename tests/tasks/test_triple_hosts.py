@@ -18,6 +18,7 @@ from any2vec.models.triples.queries import Queries
 from any2vec.models.triples.worker import relation_optimizer
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.sync.base.states import apart, bits_of, is_state, together, values_of
+from any2vec.sync.exchange.leader import LeaderSgd
 from any2vec.tasks.triples.program import fresh_tables
 from any2vec.testing.planted_triples import PlantedTriples
 from click_runs import stop_at
@@ -182,6 +183,23 @@ def test_two_hosts_learn_nearly_as_much_as_one(
     summary = result.summary
     assert summary["items"] == 12 * NUM_TRAIN and summary["hosts"] == 2 and summary["rounds"] == 36
     assert summary["bytes_by_kind"]["rows"] > 0
+
+
+@pytest.mark.parametrize(("sync", "pulls"), [("leader", 60), ("leader:quarter", 4)])
+def test_leader_sgd_pulls_after_each_batch(
+    sync: str, pulls: int, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 12,000 queries in batches of 100 each of two hosts has 60 batches; or four times a round."""
+    ends: list[bool] = []
+    heard = LeaderSgd.on_work
+
+    def on_work(self: LeaderSgd, work: Any, stats: Any) -> None:
+        ends.append(work.ends_part or work.ends_round)
+        heard(self, work, stats)
+
+    monkeypatch.setattr(LeaderSgd, "on_work", on_work)
+    fit(SMALL, files, epochs=1, sync=sync, rounds_per_epoch=1)
+    assert sum(ends) == 2 * pulls
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,12 @@ import numpy as np
 
 from any2vec.cluster.transport import Transport
 from any2vec.errors import InputError
+from any2vec.plan.order.groups import GroupSchedule
 from any2vec.sync.base.curvature import PairSteps
 from any2vec.sync.base.flat import Flat
 from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.base.host_rows import HostRows, WholeTables
+from any2vec.sync.drivers.grouped_steps import GroupedSteps
 from any2vec.sync.drivers.replicas import FixedRate, ShadowSync
 from any2vec.sync.drivers.rounds import Agreement, SingleHost
 from any2vec.sync.drivers.served_gradients import ServedGradients
@@ -48,6 +50,7 @@ from any2vec.sync.options.names import (
     ShadowEasgd,
     ShadowMa,
     ShadowMerge,
+    StepGroups,
     needed_of,
 )
 from any2vec.sync.options.rounds import RoundAgreement
@@ -105,7 +108,7 @@ def make_agreement(
         case Elastic() as how:
             return ElasticAveraging(transport, tables, how, options.bits)
         case Gaia() as how:
-            return ApproximatelySynchronous(transport, tables, how, options.bits)
+            return ApproximatelySynchronous(transport, tables, how, options.bits, inspector)
         case Server(mode=mode, bound=bound):
             bounds = bound if mode == "bounded" else None
             return ParameterServer(transport, tables, options.bits, inspector, bounds)
@@ -151,6 +154,11 @@ def make_replicated(
         return FixedRate(rule, how.every, is_watched)
     kinds = ShadowEasgd | ShadowMa | ShadowBmuf | ShadowMerge
     return ShadowSync(rule, how.least if isinstance(how, kinds) else 1, is_watched)
+
+
+def make_grouped(how: StepGroups, replica: Replica, group: ProcessGroup) -> GroupedSteps:
+    """A trainer's `DenseAgreement`. InputError: its groups do not go with the number of trainers."""
+    return GroupedSteps(replica, group, GroupSchedule.of(how.schedule, group.trainers, how.size, how.seed))
 
 
 def make_gradients(

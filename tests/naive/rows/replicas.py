@@ -120,7 +120,7 @@ class Trainers:
                 self.known = mean_replica(seen)
             else:
                 self.velocity, self.known = block_momentum(
-                    seen, self.reported["eta"], self.reported["momentum"], self.velocity, self.known
+                    seen, self.reported["eta"], self.reported["momentum"] * (len(seen) > 1), self.velocity, self.known
                 )
             self.results[number] = self.known
         result, share = self.results[number], self.reported["share"]

@@ -62,6 +62,8 @@ class EpochSchedule:
     """rounds of an epoch, the same number on every host"""
     parts: int = 1
     """into which each span of a round is cut: pieces end there besides"""
+    is_stepwise: bool = False
+    """a part ends behind each piece, and none are taken together"""
     in_lockstep: bool = False
     """rounds are cut as those of the host that has most: all have the same steps in each but the last of an epoch"""
     boundary: Callable[[int], int] | None = None
@@ -95,12 +97,12 @@ class EpochSchedule:
                 return None
             self._enter(self._epoch + 1)
         part, start = self._parts[self._index], self._at
-        end = min(part.stop, (start // self.piece + steps) * self.piece)
+        end = min(part.stop, (start // self.piece + (1 if self.is_stepwise else steps)) * self.piece)
         is_over = end == part.stop
         ends_round = is_over and part.ends_round
         work = Work(
             Span(start, end, part.line), self._epoch, part.round, part.line.progress(end),
-            part.opens_round and start == part.start, ends_round, is_over and not ends_round,
+            part.opens_round and start == part.start, ends_round, (is_over or self.is_stepwise) and not ends_round,
             is_over and part.ends_epoch, self._base + part.step + start // self.piece - part.start // self.piece,
         )  # fmt: skip
         self._done = part.round.number - self._epoch * self.rounds + ends_round

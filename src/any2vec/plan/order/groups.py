@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import dataclass
 
 from any2vec.errors import InputError
 
@@ -97,6 +98,41 @@ def topology_groups(hosts: int, sites: int, number: int) -> list[list[int]]:
     if number % 2 == 0:
         return [list(range(site * inside, (site + 1) * inside)) for site in range(sites)]
     return [list(range(place, hosts, inside)) for place in range(inside)]
+
+
+@dataclass(frozen=True)
+class GroupSchedule:
+    """The groups of DS-Sync among so many hosts, by the number of the round or step.
+
+    Raises:
+        InputError: the schedule does not go with the number of hosts.
+    """
+
+    kind: str
+    """random, butterfly or topology"""
+    hosts: int
+    size: int
+    """of a group"""
+    seed: int
+    sites: int
+    """of the topology"""
+
+    @classmethod
+    def of(cls, kind: str, hosts: int, size: int | None, seed: int, sites: int = 1) -> GroupSchedule:
+        """size: None: as `group_size`; sites: 1: as many as groups."""
+        size = size or group_size(hosts)
+        return cls(kind, hosts, size, seed, sites if sites > 1 else max(1, hosts // size))
+
+    def __post_init__(self) -> None:
+        self.groups(0)
+
+    def groups(self, number: int) -> list[list[int]]:
+        """The groups of a round, each ascending."""
+        if self.kind == "butterfly":
+            return butterfly_groups(self.hosts, self.size, number)
+        if self.kind == "topology":
+            return topology_groups(self.hosts, self.sites, number)
+        return random_groups(self.hosts, self.size, self.seed, number)
 
 
 def mixing_rounds(schedule: str, hosts: int, size: int) -> int:

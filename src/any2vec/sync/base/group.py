@@ -33,8 +33,8 @@ class ProcessGroup:
     def send(self, peer: int, parts: Sequence[Part], phase: str) -> None:
         self.transport.send(peer, parts, phase, self.name)
 
-    def recv(self, peer: int, phase: str) -> tuple[Part, ...]:
-        """The parts of the next message of a trainer. HostError as `Transport.recv`."""
+    def recv(self, peer: int, phase: str | None) -> tuple[Part, ...]:
+        """The parts of the next message of a trainer, None: of any phase. HostError as `Transport.recv`."""
         return self.transport.recv(peer, phase, self.name).parts
 
     def numbers(self, peer: int, part: Part, size: int) -> np.ndarray:

@@ -94,22 +94,23 @@ class Watch:
 
     def __init__(self, tables: dict[str, np.ndarray]) -> None:
         self.tables = tables
-        self._seen = {name: table.copy() for name, table in tables.items()}
+        self.seen = {name: table.copy() for name, table in tables.items()}
+        """who changes a row here as in the table changes it unnoticed"""
 
     def changed(self, name: str) -> np.ndarray:
         """Rows of a table that differ from what was seen, int64 ascending."""
         flags = np.empty(len(self.tables[name]), np.uint8)
-        changed_rows(self.tables[name], self._seen[name], flags)
+        changed_rows(self.tables[name], self.seen[name], flags)
         return np.flatnonzero(flags)
 
     def look(self, name: str, ids: np.ndarray) -> None:
         """Take rows of a table as seen."""
-        self._seen[name][ids] = self.tables[name][ids]
+        self.seen[name][ids] = self.tables[name][ids]
 
     def look_again(self) -> None:
         """Take all rows as seen."""
         for name, table in self.tables.items():
-            self._seen[name][:] = table
+            self.seen[name][:] = table
 
 
 def to_float32(rows_KD: np.ndarray, bound: float) -> np.ndarray:

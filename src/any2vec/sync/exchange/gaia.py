@@ -1,13 +1,17 @@
-"""Gaia's approximate synchronous parallel (Hsieh et al. 2017, NSDI), row by row: hosts in several sites.
+"""Gaia's approximate synchronous parallel (Hsieh et al. 2017, NSDI): hosts in several sites.
 
-The hosts of a site merge each round, as those of GraphAny2Vec do. What a site has made of a row, u, adds up until it is
-significant, |u| > v |w|, w being the site's row; then it is sent to the other sites, which add it to theirs, and starts
-from zero. Nothing is ever dropped, and a site uses its own changes at once. With v = 0 sites merge by addition.
+The hosts of a site merge each round, as those of GraphAny2Vec do. What a site has made of a number, u, adds up until it
+is significant, |u| > v |w|, w being the site's number; then it is sent to the other sites, which add it to theirs, and
+starts from zero. Nothing is ever dropped, and a site uses its own changes at once. With v = 0 sites merge by addition.
+With `row` (ours) whole rows are significant or not, by their norms: as good, but more bytes (docs/log.md).
 
 Owners keep w as base + own changes: the base is the sum of what has been sent, which every site adds up in the order
 of sites, so it is the same everywhere to the bit, and once everything is sent the sites are. With `clock` = c, what is
-sent in round t counts in round t + c at all sites (Gaia's mirror clock, with the largest lag that it allows always
-taken, so that results do not depend on who was fast): a site waits only for sites that are more than c rounds behind.
+sent in round t counts in round t + c at the latest (Gaia's mirror clock, with the largest lag that it allows always
+taken, so that results do not depend on who was fast). Before a round, sites hear which rows others have found
+significant (the ids are sent before the values), and rows that the round reads wait for their values, while others may
+still be under way: Gaia's selective barrier. There only a site whose line is full sends ids first; here all do. With
+`late` nobody hears of ids before they count: a site waits only for sites that are more than c rounds behind.
 
 The result is what a full flush would make of all sites; to form it changes nothing. The threshold of a round is v over
 the root of its number (as in the proof), or falls as the learning rate does (as in the code), or stays. A controller,
@@ -18,27 +22,24 @@ and lowers it below 0.9 times: bytes are counted, not timed, so that results do 
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
 
-from any2vec.cluster.codec import pack_ids, pack_rows, unpack_ids, unpack_rows
-from any2vec.cluster.message import Part, size_of
+from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.errors import InputError
 from any2vec.plan.sharding.sharding import Contiguous
-from any2vec.sync.base.members import Rows, Watch, exchange_among, reduce_rows, share_rows, to_float32
-from any2vec.sync.base.states import bits_of, bound_of
+from any2vec.sync.base.members import Rows, Watch, exchange_among, reduce_rows, share_rows
 from any2vec.sync.drivers.rounds import Agreement
+from any2vec.sync.exchange.pulled import Inspector
+from any2vec.sync.exchange.site_rows import SiteRows
 from any2vec.sync.options.names import Gaia
 from any2vec.sync.options.rules import rule_class
 from any2vec.sync.rules.block import Rules
 from any2vec.types import Span, State, Work
 
 _STEP, _HIGH, _LOW = 0.005, 1.1, 0.9
-_CHANNEL = "sites"
-"""what sites tell each other may stay unread while hosts talk of other things"""
 
 
 def num_sites(hosts: int, asked: int | None, of_link: int = 1) -> int:
@@ -60,16 +61,19 @@ class ApproximatelySynchronous(Agreement):
     Args:
         tables: name -> float32 (V, D), trained in place; the same values on every host at the start.
         bits: of a number between sites; what rounding leaves out is sent later. Within a site rows travel as they are.
+        inspector: knows which rows a round reads.
 
     Raises:
         InputError: sites cannot have equally many hosts.
     """
 
-    def __init__(self, transport: Transport, tables: dict[str, np.ndarray], how: Gaia, bits: int) -> None:
+    def __init__(
+        self, transport: Transport, tables: dict[str, np.ndarray], how: Gaia, bits: int, inspector: Inspector
+    ) -> None:
         self.transport = transport
         self.tables = tables
         self.how = how
-        self.bits = bits
+        self._inspector = inspector
         hosts, rank, link = transport.hosts, transport.rank, transport.link
         self.sites = num_sites(hosts, how.sites, 1 if link is None else link.num_sites)
         inside = hosts // self.sites
@@ -85,36 +89,44 @@ class ApproximatelySynchronous(Agreement):
         own = {name: table[slice(*self._sharding[name].block(place))] for name, table in tables.items()}
         rules = Rules(rule_class(how.rule))
         self._blocks = {name: rules.block(name, rows, np.arange(len(rows))) for name, rows in own.items()}
-        self.site_rows = {name: SiteRows(rows, bound_of(name)) for name, rows in own.items()} if self.sites > 1 else {}
+        self.site_rows = (
+            {
+                name: SiteRows(transport, self.twins, name, rows, bits, how.filter == "element")
+                for name, rows in own.items()
+            }
+            if self.sites > 1
+            else {}
+        )
         self._watch = Watch(tables)
         self._number, self._progress = 0, 0.0
 
     def begin_round(self, work: Work[Span]) -> None:
-        """Every row is here already."""
+        """Wait for the values of rows that the round reads and other sites have announced."""
         self._number, self._progress = work.round.number, work.payload.progress(work.payload.start)
+        if self.how.barrier == "selective" and any(site.flights for site in self.site_rows.values()):
+            reads = self._reads(work)
+            self._update([{name: site.count(reads[name]) for name, site in self.site_rows.items()}])
 
     def end_round(self) -> None:
         """Merge within the site, send what is significant to other sites, take what they send."""
-        changed = self._reduce()
+        updates = [self._reduce()]
+        for name, site in self.site_rows.items():
+            block, slots = self._blocks[name], updates[0][name]
+            site.unsent[slots] += block.rows[slots] - site.rows(slots)
         if self.site_rows:
-            for name, site in self.site_rows.items():
-                block, slots = self._blocks[name], changed[name]
-                site.unsent[slots] += block.rows[slots] - site.rows(slots)
-            updates = [changed, self._announce()]
+            updates.append(self._announce())
             if len(next(iter(self.site_rows.values())).flights) > self.how.clock:
-                updates.append(self._count())
-            changed = {name: np.unique(np.concatenate([slots[name] for slots in updates])) for name in changed}
-            for name, site in self.site_rows.items():
-                self._blocks[name].rows[changed[name]] = site.rows(changed[name])
-        self._broadcast(changed)
+                updates.append({name: site.count_oldest() for name, site in self.site_rows.items()})
+        self._update(updates)
 
     def gather_result(self) -> dict[str, np.ndarray] | None:
         """What a full flush would make of all sites, at rank 0."""
         rank = self.transport.rank
-        blocks = {name: self._flushed(name) for name in self.tables}
+        sites, blocks = self.site_rows, self._blocks
+        rows = {name: sites[name].flushed() if name in sites else blocks[name].rows.copy() for name in self.tables}
         inside = len(self.members)
         if rank < inside:  # the first site: its owners have all rows
-            parts = [Part("rows", rows) for rows in blocks.values()]
+            parts = [Part("rows", block) for block in rows.values()]
             found = exchange_among(self.transport, self.members, {0: parts}, "gather") | {rank: tuple(parts)}
             if rank == 0:
                 names = enumerate(self.tables)
@@ -125,9 +137,7 @@ class ApproximatelySynchronous(Agreement):
         """The base of this host's rows, and what its site has not sent, or sent too lately to count."""
         kept = {"gaia.threshold": np.array(self.threshold)} if self.site_rows else {}
         for name, site in self.site_rows.items():
-            kept |= {f"gaia.{name}.base": site.base, f"gaia.{name}.untold": site.unsent}
-            for index, (slots, change) in enumerate(site.flights):
-                kept |= {f"gaia.{name}.slots{index}": slots, f"gaia.{name}.change{index}": change}
+            kept |= {f"gaia.{name}.{key}": array for key, array in site.state_dict().items()}
         return kept
 
     def load_state_dict(self, states: Sequence[State]) -> None:
@@ -140,12 +150,12 @@ class ApproximatelySynchronous(Agreement):
             if name in self.site_rows:
                 self.site_rows[name].base[:] = own
                 if mine:
-                    self._blocks[name].rows[:] = self._recalled(name, mine)
+                    begin = f"gaia.{name}."
+                    state = {key.removeprefix(begin): a for key, a in mine.items() if key.startswith(begin)}
+                    self.site_rows[name].load_state_dict(state)
+                    self._blocks[name].rows[:] = self.site_rows[name].rows(np.arange(len(own)))
         if self.site_rows and mine:
             self.threshold = float(mine["gaia.threshold"])
-            for index in range(len(next(iter(self.site_rows.values())).flights)):
-                flights = {name: site.flights[index] for name, site in self.site_rows.items()}
-                self._send({name: (slots, pack_rows(change)) for name, (slots, change) in flights.items()})
             self._broadcast({name: np.arange(len(block.rows)) for name, block in self._blocks.items()})
         self._watch.look_again()
 
@@ -158,13 +168,17 @@ class ApproximatelySynchronous(Agreement):
             for name in self.site_rows
         )
 
-    def _recalled(self, name: str, mine: State) -> np.ndarray:
-        """Take up a table's state; the site's rows of this host's block."""
-        site = self.site_rows[name]
-        site.base[:], site.unsent[:] = mine[f"gaia.{name}.base"], mine[f"gaia.{name}.untold"]
-        while (slots := mine.get(f"gaia.{name}.slots{len(site.flights)}")) is not None:
-            site.flights.append((np.array(slots), np.array(mine[f"gaia.{name}.change{len(site.flights)}"])))
-        return site.rows(np.arange(len(site.base)))
+    def _reads(self, work: Work[Span]) -> dict[str, np.ndarray]:
+        """Slots of this host's blocks that the hosts of the site read in a round."""
+        marks = {name: np.zeros(len(table), np.uint8) for name, table in self.tables.items()}
+        for span in work.round.spans:
+            self._inspector.inspect(work.epoch, span.start, span.stop, marks)
+        rows_of = {name: Rows(self._sharding[name], np.flatnonzero(mark), []) for name, mark in marks.items()}
+
+        def union(name: str, size: int, each: list[list[np.ndarray]]) -> np.ndarray:
+            return np.unique(np.concatenate([slots for (slots,) in each]))
+
+        return reduce_rows(self.transport, self.members, rows_of, union, "reads")
 
     def _reduce(self) -> dict[str, np.ndarray]:
         """Merge what the hosts of the site have changed. Returns the changed slots of this host's blocks."""
@@ -180,6 +194,13 @@ class ApproximatelySynchronous(Agreement):
 
         return reduce_rows(self.transport, self.members, rows_of, merge)
 
+    def _update(self, updates: Sequence[dict[str, np.ndarray]]) -> None:
+        """All hosts of the site take rows whose slots are in any of these."""
+        changed = {name: np.unique(np.concatenate([slots[name] for slots in updates])) for name in self.tables}
+        for name, site in self.site_rows.items():
+            self._blocks[name].rows[changed[name]] = site.rows(changed[name])
+        self._broadcast(changed)
+
     def _broadcast(self, changed: dict[str, np.ndarray]) -> None:
         """All hosts of the site take the rows that have changed."""
         mine = {}
@@ -194,15 +215,9 @@ class ApproximatelySynchronous(Agreement):
     def _announce(self) -> dict[str, np.ndarray]:
         """Send what is significant to the twins, and steer the threshold. Returns the slots that were sent."""
         threshold = self._threshold()
-        picked: dict[str, tuple[np.ndarray, list[Part]]] = {}
-        for name, site in self.site_rows.items():
-            slots, change = site.significant(threshold, self.how.filter == "element")
-            packed = pack_rows(change, bits_of(name, self.bits))
-            change = unpack_rows(packed)
-            site.unsent[slots] -= change
-            site.flights.append((slots, change))
-            picked[name] = slots, packed
-        num_bytes = self._send(picked)
+        picked = {name: site.significant(threshold) for name, site in self.site_rows.items()}
+        num_bytes = sum(site.announce(*picked[name]) for name, site in self.site_rows.items())
+        num_bytes += sum(site.send_values() for site in self.site_rows.values())
         if self.how.limit:
             if num_bytes > _HIGH * self.how.limit:
                 self.threshold += _STEP
@@ -218,99 +233,3 @@ class ApproximatelySynchronous(Agreement):
         if self.how.shrink == "sqrt":
             return self.threshold / math.sqrt(self._number + 1)
         return self.threshold * (1 - self._progress) if self.how.shrink == "rate" else self.threshold
-
-    def _send(self, changes: dict[str, tuple[np.ndarray, list[Part]]]) -> int:
-        """Send packed changes of slots to the owners of these rows in other sites; bytes of it."""
-        parts: list[Part] = []
-        for name, (slots, packed) in changes.items():
-            parts += [pack_ids(slots, len(self.site_rows[name].base)), *packed]
-        others = [twin for twin in self.twins if twin != self.transport.rank]
-        for twin in others:
-            self.transport.send(twin, parts, "significant", _CHANNEL)
-        return size_of(parts) * len(others)
-
-    def _count(self) -> dict[str, np.ndarray]:
-        """Let the oldest round of what sites have sent count; the slots that it changes."""
-        others = [twin for twin in self.twins if twin != self.transport.rank]
-        received = {twin: list(self.transport.recv(twin, "significant", _CHANNEL).parts) for twin in others}
-        found = {}
-        for name, site in self.site_rows.items():
-            own = site.flights.popleft()
-            changes = [own if twin == self.transport.rank else _change(received[twin], site) for twin in self.twins]
-            found[name] = add_changes(site.base, changes, site.bound)
-        return found
-
-    def _flushed(self, name: str) -> np.ndarray:
-        """This host's block of a table as it would be if everything counted."""
-        if not self.site_rows:
-            return self._blocks[name].rows.copy()
-        site = self.site_rows[name]
-        slots, change = site.everything()
-        parts = [pack_ids(slots, len(site.base)), Part("rows", change)]
-        received = exchange_among(self.transport, self.twins, dict.fromkeys(self.twins, parts), "flush")
-        received[self.transport.rank] = tuple(parts)
-        rows = site.base.copy()
-        changes = [(unpack_ids(received[twin][0], len(rows)), received[twin][1].array) for twin in self.twins]
-        add_changes(rows, changes, site.bound)
-        return rows
-
-
-def _change(parts: list[Part], site: SiteRows) -> Change:
-    """One table's changes off the front of a message."""
-    slots, first = unpack_ids(parts.pop(0), len(site.base)), parts.pop(0)
-    return slots, unpack_rows([first] if first.array.dtype == np.float32 else [first, parts.pop(0)])
-
-
-Change = tuple[np.ndarray, np.ndarray]
-"""slots of a block, int64 ascending, and the changes of these rows"""
-
-
-class SiteRows:
-    """One table's rows at the owner of a block: what all sites know, and what this site has not sent, or just sent."""
-
-    def __init__(self, rows_BD: np.ndarray, bound: float) -> None:
-        """rows_BD is copied; bound: of their table."""
-        self.base = rows_BD.copy()
-        self.bound = bound
-        self.unsent = np.zeros_like(rows_BD)
-        self.flights: deque[Change] = deque()
-        """what this site has sent that does not count yet, the oldest first"""
-
-    def rows(self, slots: np.ndarray) -> np.ndarray:
-        """The site's rows."""
-        rows = self.base[slots].astype(np.float64) + self.unsent[slots]
-        for other, change in self.flights:
-            _, here, there = np.intersect1d(slots, other, assume_unique=True, return_indices=True)
-            rows[here] += change[there]
-        return to_float32(rows, self.bound)
-
-    def significant(self, threshold: float, by_element: bool) -> Change:
-        """What is to be sent: changes that are large beside the site's own rows, or numbers with `by_element`."""
-        slots = np.flatnonzero(self.unsent.any(axis=1))
-        change, rows = self.unsent[slots], self.rows(slots)
-        if by_element:
-            picked = np.where(np.abs(change) > threshold * np.abs(rows), change, np.float32(0))
-        else:
-            size = np.linalg.norm(change.astype(np.float64), axis=1)
-            is_sent = size > threshold * np.linalg.norm(rows.astype(np.float64), axis=1)
-            picked = change * is_sent[:, None]
-        is_picked = picked.any(axis=1)
-        return slots[is_picked], picked[is_picked]
-
-    def everything(self) -> Change:
-        """All that does not count yet at all sites."""
-        total = self.unsent.copy()
-        for slots, change in self.flights:
-            total[slots] += change
-        slots = np.flatnonzero(total.any(axis=1))
-        return slots, total[slots]
-
-
-def add_changes(base: np.ndarray, changes: Sequence[Change], bound: float) -> np.ndarray:
-    """Add changes of several sites to the base, in their order, in float64; the slots that any of them has."""
-    slots = np.unique(np.concatenate([change[0] for change in changes]))
-    total = base[slots].astype(np.float64)
-    for other, change in changes:
-        total[np.searchsorted(slots, other)] += change
-    base[slots] = to_float32(total, bound)
-    return slots

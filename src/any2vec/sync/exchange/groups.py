@@ -22,7 +22,7 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
-from any2vec.plan.order import groups as plan
+from any2vec.plan.order.groups import GroupSchedule, mixing_rounds
 from any2vec.plan.sharding.sharding import Contiguous
 from any2vec.sync.base.members import FAINT, Rows, Watch, average, reduce_rows, share_rows, weighted_mean
 from any2vec.sync.base.states import bound_of
@@ -46,27 +46,15 @@ class DivideAndShuffle(Agreement):
     def __init__(self, transport: Transport, tables: dict[str, np.ndarray], how: Groups) -> None:
         self.transport = transport
         self.tables = tables
-        self.how = how
-        hosts, link = transport.hosts, transport.link
-        self.size = how.size or plan.group_size(hosts)
-        self.sites = link.num_sites if link is not None and link.num_sites > 1 else max(1, hosts // self.size)
-        self._life = plan.mixing_rounds(how.schedule, hosts, self.size)
+        hosts, sites = transport.hosts, 1 if transport.link is None else transport.link.num_sites
+        self.schedule = GroupSchedule.of(how.schedule, hosts, how.size, how.seed, sites)
+        self._life = mixing_rounds(how.schedule, hosts, self.schedule.size)
         self._watch = Watch(tables)
         self._weight = {name: np.zeros(len(table), np.float32) for name, table in tables.items()}
         self._life_left = {name: np.zeros(len(table), np.uint8) for name, table in tables.items()}
         self._moved = {name: np.zeros(len(table), bool) for name, table in tables.items()}
         """whether this host's copy has ever changed"""
         self._number = 0
-        self.groups(0)
-
-    def groups(self, number: int) -> list[list[int]]:
-        """The groups of a round."""
-        hosts, how = self.transport.hosts, self.how
-        if how.schedule == "butterfly":
-            return plan.butterfly_groups(hosts, self.size, number)
-        if how.schedule == "topology":
-            return plan.topology_groups(hosts, self.sites, number)
-        return plan.random_groups(hosts, self.size, how.seed, number)
 
     def begin_round(self, work: Work[Span]) -> None:
         """Every row is here already."""
@@ -74,7 +62,7 @@ class DivideAndShuffle(Agreement):
 
     def end_round(self) -> None:
         """Average with this round's group."""
-        members = next(group for group in self.groups(self._number) if self.transport.rank in group)
+        members = next(group for group in self.schedule.groups(self._number) if self.transport.rank in group)
         for name in self.tables:
             self._mark(name)
         self._share(members, self._reduce(members))

@@ -1,9 +1,10 @@
 """Leader SGD on two levels (Teng et al. 2019, NeurIPS; rules as in the authors' code): hosts follow the best one.
 
 After each round the host of a group with the least running loss leads it: the others take a share c1 of its rows; every
-`every` rounds the best host of all leads all, with a share c2. In between, at `steps` places of a round that do not
-depend on the clock, hosts are pulled towards the last rows that leaders gave them, in all by p1 and p2 from one leader
-to the next. (The authors pull at each step of SGD; here a round is the period of a group, and a piece of it the step.)
+`every` rounds the best host of all leads all, with a share c2. In between, at each step as published (a batch of each
+thread; words have no batches, and are pulled after pieces and at the quarters of a round), hosts are pulled towards the
+last rows that leaders gave them, in all by p1 and p2 from one leader to the next: a round is the period of a group, and
+a step has its share of it.
 A leader feels no pull on its own level. Unlike an average, what a leader has found stays where it is.
 
 A leader gives the rows that it has trained itself since the level's last leader: other rows it holds as they came to
@@ -35,7 +36,7 @@ class Level:
     """One level of leading: its members, its leader's last rows, and what this host has trained since.
 
     Args:
-        share: of the leader's rows that others take when they receive them; pull: of them at each step.
+        share: of the leader's rows that others take when they receive them; pull: of them in a round.
     """
 
     def __init__(
@@ -44,8 +45,8 @@ class Level:
         self.name = name
         self.members = members
         self.tables = tables
-        self.share = np.float32(share)
-        self.pull = np.float32(pull)
+        self.share = share
+        self.pull = pull
         self.leader = -1
         """rank of the last leader; -1 before the first"""
         self.trained = {name: np.zeros(len(table), bool) for name, table in tables.items()}
@@ -79,13 +80,12 @@ class Level:
             self.given[name] = (ids, rows) if is_led else (ids[:0], rows[:0])
             self.trained[name][:] = False
 
-    def draw(self, name: str, share: np.float32) -> np.ndarray:
-        """Move rows of a table by a share of the way to the last leader's; which, int64."""
+    def draw(self, name: str, share: float, table: np.ndarray) -> None:
+        """Move rows of a table, or of a copy of it, by a share of the way to the last leader's."""
         ids, rows = self.given[name]
         if len(ids) and share:
-            here = self.tables[name][ids]
-            self.tables[name][ids] = rows if share == 1 else here + share * (rows - here)
-        return ids
+            here = table[ids]
+            table[ids] = rows if share == 1 else here + np.float32(share) * (rows - here)
 
     def state_dict(self) -> State:
         """The leader, what this host has trained since, and what the leader gave."""
@@ -117,15 +117,16 @@ class LeaderSgd(Agreement):
             size = how.size or max(1, hosts // link.num_sites)
         group = next(group for group in blocks_of(hosts, size) if transport.rank in group)
         self.levels = (
-            Level("group", group, tables, how.c1, how.p1 / how.steps),
-            Level("all", range(hosts), tables, how.c2, how.p2 / (how.steps * how.every)),
+            Level("group", group, tables, how.c1, how.p1),
+            Level("all", range(hosts), tables, how.c2, how.p2 / how.every),
         )
         self.loss = np.float32(np.inf)
         """running loss; float32, as a checkpoint keeps it"""
         self._received = Stats(0, 0.0, 0)
         self._watch = Watch(tables)
         self._moved = {name: np.zeros(len(table), bool) for name, table in tables.items()}
-        self._number = 0
+        self._number = self._done = 0
+        """of the round, and positions that it has trained since the last pull"""
 
     def begin_round(self, work: Work[Span]) -> None:
         """Every row is here already."""
@@ -134,11 +135,13 @@ class LeaderSgd(Agreement):
     def on_work(self, work: Work[Span], stats: Stats) -> None:
         """Note the loss; at the end of a step, feel the leaders' pull."""
         self._received += stats
-        if work.ends_part or work.ends_round:
+        self._done += work.payload.stop - work.payload.start
+        if self._done and (work.ends_part or work.ends_round):
+            share = self._done / sum(span.stop - span.start for span in work.round.spans)
             for name in self.tables:
-                self._note(name)
                 for level in self.levels:
-                    self._moved_by(name, level.draw(name, level.pull))
+                    self._draw(level, name, level.pull * share)
+            self._done = 0
 
     def end_round(self) -> None:
         """Choose leaders, and take a share of their rows."""
@@ -150,7 +153,7 @@ class LeaderSgd(Agreement):
             level.choose(self.transport, float(self.loss))
             level.give(self.transport)
             for name in self.tables:
-                self._moved_by(name, level.draw(name, level.share))
+                self._draw(level, name, level.share)
 
     def gather_result(self) -> dict[str, np.ndarray] | None:
         """The mean over the hosts that have changed a row, at rank 0."""
@@ -190,8 +193,11 @@ class LeaderSgd(Agreement):
         changed = self._watch.changed(name)
         for level in self.levels:
             level.trained[name][changed] = True
-        self._moved_by(name, changed)
+        self._moved[name][changed] = True
+        self._watch.look(name, changed)
 
-    def _moved_by(self, name: str, ids: np.ndarray) -> None:
-        self._moved[name][ids] = True
-        self._watch.look(name, ids)
+    def _draw(self, level: Level, name: str, share: float) -> None:
+        """Move rows towards the leader's; what is seen moves along, so only what is trained counts as changed."""
+        for table in (self.tables[name], self._watch.seen[name]):
+            level.draw(name, share, table)
+        self._moved[name][level.given[name][0]] = True

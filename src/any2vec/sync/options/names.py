@@ -18,6 +18,8 @@ from any2vec.sync.options.rules import RULES
 
 ALL_BITS = (32, 16, 8)
 MOST_ITERATIONS = 1_000_000
+QUARTERS = 4
+"""pulls of a round of `Leader` where steps do not say when"""
 Kind = TypeVar("Kind", bound="Sync")
 
 
@@ -30,8 +32,6 @@ class Sync:
     """bits of a number that may travel; 32 alone where whole values travel, whose rounding nobody would make good"""
     has_scheme: ClassVar[bool] = False
     """whether `scheme` says what travels"""
-    steps: ClassVar[int] = 1
-    """pieces into which a round is cut, at the same places whatever the clock says"""
 
     def __post_init__(self) -> None:
         check_fields(self, f" of {self.name}")
@@ -66,7 +66,6 @@ class Leader(Sync):
 
     name: ClassVar[str] = "leader"
     bits: ClassVar[tuple[int, ...]] = (32,)
-    steps: ClassVar[int] = 4
     size: Annotated[int | None, Whole(2, 4096)] = None
     """hosts of a group, 2 or more; by default as for ds-sync"""
     every: Annotated[int, Whole(1, 1_000_000)] = 4
@@ -79,6 +78,9 @@ class Leader(Sync):
     """pull towards the group's last leader until the next one, 0..1"""
     p2: Annotated[float, Number(0, 1)] = 0.1
     """pull towards the last leader of all until the next one, 0..1"""
+    pulls: Literal["step", "quarter"] = "step"
+    """when hosts are pulled: after each batch of each thread (of words each piece of some 16,384, and at the quarters
+    of a round), or at the quarters of a round alone"""
 
 
 @dataclass(frozen=True)
@@ -96,17 +98,20 @@ class Gaia(Sync):
 
     name: ClassVar[str] = "gaia"
     threshold: Annotated[float, Number(0, 100)] = 0.05
-    """a row is sent to other sites when its change is more than so much of its size, 0..100; 0: every change"""
+    """what is sent to other sites changed by more than so much of its size, 0..100; 0: every change"""
     sites: Annotated[int | None, Whole(1, 4096)] = None
     """sites of equally many hosts, by rank; by default those of the link, or 2 (an odd number's least divisor)"""
     rule: Literal["adasum", "adasum-symmetric", "mean", "sum"] = "adasum"
     """how the hosts of a site merge"""
-    filter: Literal["row", "element"] = "row"
-    """what is significant or not: rows, or single numbers"""
+    filter: Literal["element", "row"] = "element"
+    """what is significant or not: single numbers, as published, or rows"""
     shrink: Literal["sqrt", "rate", "none"] = "sqrt"
     """the threshold of round t: over the root of t, along with the learning rate, or the same"""
     clock: Annotated[int, Whole(0, 64)] = 0
     """rounds that a site may be ahead of the slowest, 0..64; what others send counts so many rounds later"""
+    barrier: Literal["selective", "late"] = "selective"
+    """with a clock: rows that a round reads wait for what other sites have announced of them, or nothing counts before
+    its time"""
     flush: Annotated[int, Whole(0, 1_000_000)] = 0
     """rounds from one telling of everything to the next; 0: at the end alone"""
     limit: Annotated[int, Whole(0, 2**62)] = 0
@@ -179,30 +184,26 @@ class ShadowMa(Shadow):
     alpha: Annotated[float, Number(0, 1, open_low=True)] = 0.5
     """how far a replica goes over to the mean in a sync, (0, 1]"""
     merge: Literal["shift", "blend"] = "shift"
-    """shift: keep all that workers did while the sync ran; blend: but for a share of alpha, as published; with alpha 1
-    that is overwriting"""
+    """shift: keep all that workers did while the sync ran; blend: but for a share of alpha, as published, which learns
+    less; with alpha 1 that is overwriting"""
     least: Annotated[int, Whole(1, MOST_ITERATIONS)] = 1
     """iterations of a trainer from one sync to the next, at least"""
 
 
 @dataclass(frozen=True)
 class ShadowBmuf(Shadow):
-    """A global model that follows the mean, without a server (any2vec.sync.rules.block_momentum).
-
-    With an eta of 1 and no momentum the global model is the last mean: the steps are those of shadow-ma, and only the
-    model that is kept differs. Momentum sets the two apart.
-    """
+    """A global model that follows the mean, without a server (any2vec.sync.rules.block_momentum)."""
 
     name: ClassVar[str] = "shadow-bmuf"
     alpha: Annotated[float, Number(0, 1, open_low=True)] = 0.5
     """how far a replica goes over to the global model in a sync, (0, 1]"""
     merge: Literal["shift", "blend"] = "shift"
-    """shift: keep all that workers did while the sync ran; blend: but for a share of alpha, as published; with alpha 1
-    that is overwriting"""
+    """shift: keep all that workers did while the sync ran; blend: but for a share of alpha, as published, which learns
+    less; with alpha 1 that is overwriting"""
     eta: Annotated[float, Number(0, 2, open_low=True)] = 1.0
     """how far the global model goes towards the mean, (0, 2]"""
-    momentum: Annotated[float, Number(0, 0.99)] = 0.0
-    """share of the last step of the global model that it takes again, [0, 0.99]"""
+    momentum: Annotated[float, Number(0, 0.99)] = 0.5
+    """share of the last step of the global model that it takes again, [0, 0.99]; without it the rule is ma's"""
     least: Annotated[int, Whole(1, MOST_ITERATIONS)] = 1
     """iterations of a trainer from one sync to the next, at least"""
 
@@ -248,8 +249,8 @@ class FixedBmuf(Fixed):
     name: ClassVar[str] = "fr-bmuf"
     eta: Annotated[float, Number(0, 2, open_low=True)] = 1.0
     """how far the global model goes towards the mean, (0, 2]"""
-    momentum: Annotated[float, Number(0, 0.99)] = 0.0
-    """share of the last step of the global model that it takes again, [0, 0.99]"""
+    momentum: Annotated[float, Number(0, 0.99)] = 0.5
+    """share of the last step of the global model that it takes again, [0, 0.99]; without it the rule is ma's"""
 
 
 @dataclass(frozen=True)
@@ -285,6 +286,18 @@ class Async(ClickSync):
 
 
 @dataclass(frozen=True)
+class StepGroups(ClickSync):
+    """DS-Sync: averages in small groups after each step, with other members each time (sync.drivers.grouped_steps)."""
+
+    name: ClassVar[str] = "ds-sync"
+    schedule: Literal["random", "butterfly", "topology"] = "random"
+    size: Annotated[int | None, Whole(2, 4096)] = None
+    """trainers of a group, 2 or more; by default as for `Groups`"""
+    seed: Annotated[int, Whole(0, MAX_SEED)] = 1
+    """of the random schedule"""
+
+
+@dataclass(frozen=True)
 class MOfN(ClickSync):
     """A step takes the first gradients of so many trainers; the others are backup, and theirs are dropped."""
 
@@ -305,6 +318,7 @@ _CLICK_KINDS: dict[str, type[ClickSync]] = {
     kind.name: kind
     for kind in (
         NoSync, ShadowEasgd, ShadowMa, ShadowBmuf, FixedEasgd, FixedMa, FixedBmuf, Bsp, Bounded, Async, MOfN,
+        StepGroups,
     )
 }  # fmt: skip
 CLICK_SYNCS = tuple(_CLICK_KINDS)

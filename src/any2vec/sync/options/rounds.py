@@ -6,7 +6,17 @@ from dataclasses import dataclass
 
 from any2vec.errors import InputError
 from any2vec.sync.options.agreement import AgreementOptions
-from any2vec.sync.options.names import MERGES, Gaia, Server, ServerMean, Sync, parse_click_sync, parse_sync
+from any2vec.sync.options.names import (
+    MERGES,
+    QUARTERS,
+    Gaia,
+    Leader,
+    Server,
+    ServerMean,
+    Sync,
+    parse_click_sync,
+    parse_sync,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +71,14 @@ class RoundAgreement(AgreementOptions):
     def is_pulled(self, hosts: int) -> bool:
         """Whether hosts ask for the rows of each round, and need no others."""
         return str(self.form(hosts)).startswith("pull")
+
+    @property
+    def parts(self) -> tuple[int, bool]:
+        """Equal parts of a round, and whether the agreement hears of each step besides."""
+        how = self.agreement
+        if not isinstance(how, Leader):
+            return 1, False
+        return (QUARTERS, False) if how.pulls == "quarter" else (1, True)
 
     def metrics(self, hosts: int) -> dict[str, str | int | None]:
         """What a summary says of it."""

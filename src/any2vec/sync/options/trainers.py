@@ -67,7 +67,7 @@ class TrainerAgreement(AgreementOptions):
     @property
     def is_in_step(self) -> bool:
         """Whether a trainer has one worker alone, for its steps are sent to others one by one."""
-        return self.agreement.name in ("bsp", "m-of-n", "bounded") or self.row_cache.kind == "bagpipe"
+        return self.agreement.name in ("bsp", "m-of-n", "bounded", "ds-sync") or self.row_cache.kind == "bagpipe"
 
     def rounds(self, hosts: int) -> int:
         """Rounds per epoch."""

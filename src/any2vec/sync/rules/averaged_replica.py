@@ -8,7 +8,8 @@ meanwhile, then goes over to the result:
                                                    with share 1 it is the foreground algorithm, which assigns
     shift  replica + share (result - snapshot)     ours: takes back nothing; the same where workers stand still
 
-A slow sync spans most of the workers' time, so a blend takes back about `share` of all that they learn.
+A slow sync spans most of the workers' time, so a blend takes back about `share` of all that they learn. With 8 trainers
+it has learned less (docs/log.md), and shift is the default.
 
 Each message to an owner says whether its sender works, stands still or has finished, so all know the same of a round.
 
@@ -158,20 +159,30 @@ def total_of(values: Sequence[np.ndarray]) -> np.ndarray:
     return total_S
 
 
+def mean_of(values: Sequence[np.ndarray]) -> np.ndarray:
+    """Their mean, float32."""
+    mean_S = np.empty(len(values[0]), np.float32)
+    mean_replica(total_of(values), len(values), mean_S)
+    return mean_S
+
+
+def mean_of_replicas(group: ProcessGroup, value_Q: np.ndarray) -> np.ndarray | None:
+    """The mean of all trainers' parameters, in rank order, at rank 0, None elsewhere. Collective."""
+    if group.rank:
+        group.send(0, [Part("dense", value_Q.copy())], "model")
+        return None
+    values = [value_Q]
+    for rank in range(1, group.trainers):
+        (part,) = group.recv(rank, "model")
+        values.append(group.numbers(rank, part, len(value_Q)))
+    return mean_of(values)
+
+
 class ModelAveraging(Averaged):
     """S-MA, and FR-MA with a blend of share 1: the result is the mean. The model is the mean of the replicas."""
 
     def gather_result(self) -> np.ndarray | None:
-        if self.rank:
-            self.group.send(0, [Part("dense", self.replica.value.copy())], "model")
-            return None
-        values = [self.replica.value]
-        for rank in range(1, self.group.trainers):
-            (part,) = self.group.recv(rank, "model")
-            values.append(self.group.numbers(rank, part, len(self.replica.value)))
-        return self._result(values)
+        return mean_of_replicas(self.group, self.replica.value)
 
     def _result(self, values: Sequence[np.ndarray]) -> np.ndarray:
-        mean_S = np.empty(len(values[0]), np.float32)
-        mean_replica(total_of(values), self.group.trainers, mean_S)
-        return mean_S
+        return mean_of(values)

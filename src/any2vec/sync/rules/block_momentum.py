@@ -22,16 +22,16 @@ class BlockMomentum(Averaged):
     All replicas start from the global model, and it is the model. Each trainer keeps its slice of the velocity.
 
     Args:
-        rate: (0, 2]; momentum: [0, 1).
+        rate: (0, 2]; momentum: [0, 1), of two trainers or more: a mean of one filters nothing.
     """
 
     def __init__(
         self, replica: Replica, group: ProcessGroup, share: float = 0.5, how: Literal["shift", "blend"] = "shift",
-        rate: float = 1.0, momentum: float = 0.0,
+        rate: float = 1.0, momentum: float = 0.5,
     ) -> None:  # fmt: skip
         super().__init__(replica, group, share, how)
         self.rate = rate
-        self.momentum = momentum
+        self.momentum = momentum if group.trainers > 1 else 0.0
         own = self.slice_of(self.rank)
         self.velocity = np.zeros(own.stop - own.start, np.float32)
 

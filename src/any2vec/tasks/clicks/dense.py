@@ -12,7 +12,7 @@ from any2vec.models.clicks.config import ClickModel
 from any2vec.plan.order.roles import Roles
 from any2vec.sync.base.dense import DenseAgreement, NoAgreement
 from any2vec.sync.base.group import ProcessGroup
-from any2vec.sync.make import make_gradients, make_replicated
+from any2vec.sync.make import make_gradients, make_grouped, make_replicated
 from any2vec.sync.options.names import (
     Async,
     Bounded,
@@ -26,6 +26,7 @@ from any2vec.sync.options.names import (
     Shadow,
     ShadowEasgd,
     ShadowMerge,
+    StepGroups,
 )
 from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.sync.rules.center import ServedCenter
@@ -135,6 +136,9 @@ def make_dense(
         agreement = make_replicated(how, replica, ProcessGroup(transport, trainers), center) if is_trainer else None
         merges = isinstance(how, ShadowMerge | FixedMerge)
         return HostDense(agreement, replica, is_trainer, center, trainers=trainers if merges else None)
+    if isinstance(how, StepGroups):
+        by_groups = make_grouped(how, replica, ProcessGroup(transport, trainers)) if is_trainer else None
+        return HostDense(by_groups, replica, is_trainer)
     if isinstance(how, Bsp | Bounded | Async | MOfN):
         servers = owners[:1] if isinstance(how, MOfN) else [] if isinstance(how, Bsp) else owners
         if not is_trainer and rank not in servers:

@@ -175,6 +175,8 @@ def _agreement(options: TrainerAgreement) -> dict[str, Any]:
     if how.name in ("bounded", "async", "m-of-n"):
         return {"sync": "center", "sync_gap": 1.0}
     every = float(getattr(how, "every", 5.0 if how.name.startswith("shadow") else 1.0))
+    if how.name == "ds-sync":
+        raise InputError(f"sync {options.sync} cannot be planned; take fr-ma:1, of which its groups send less.")
     if how.name == "none":
         return {"sync_gap": 0.0}
     return {"sync": "center" if how.name.endswith("easgd") else "mean", "sync_gap": every}

@@ -58,8 +58,9 @@ class Clicks(Task):
     }
     help: ClassVar = {
         "sync": "of dense layers: shadow-easgd, shadow-ma or shadow-bmuf in the background; fr-easgd:K, fr-ma:K or "
-        "fr-bmuf:K every K batches; bsp, m-of-n:M, bounded:S or async at each batch; RULE, fr-RULE:K or shadow-RULE "
-        "by a merge rule (adasum, adasum-symmetric, blend, mean, sum); or none [default shadow-easgd]",
+        "fr-bmuf:K every K batches; bsp, m-of-n:M, bounded:S, async or ds-sync[:random|butterfly|topology][:SIZE] at "
+        "each batch; RULE, fr-RULE:K or shadow-RULE by a merge rule (adasum, adasum-symmetric, blend, mean, sum); or "
+        "none [default shadow-easgd]",
         "rounds_per_epoch": "times per epoch for records, checkpoints and stops, 1..1,000,000; by default 8",
     }
     planning: ClassVar = ("any2vec.options.planning:ColumnShape", "any2vec.options.planning:Machines")

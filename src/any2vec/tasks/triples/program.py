@@ -102,10 +102,11 @@ class TripleProgram(InMemoryProgram):
     def _schedule(self, num_queries: int) -> EpochSchedule:
         """This host's part of the batches; where a run goes on, what is left of them."""
         hosts, options = self.transport.hosts, self.request.agreement
-        rounds, parts = (1, 1) if options is None else (options.rounds(hosts), options.agreement.steps)
-        return self._resumed(self._batches(num_queries, rounds, parts), hosts)
+        rounds = 1 if options is None else options.rounds(hosts)
+        parts, is_stepwise = (1, False) if options is None else options.parts
+        return self._resumed(self._batches(num_queries, rounds, parts, is_stepwise), hosts)
 
-    def _batches(self, num_queries: int, rounds: int = 1, parts: int = 1) -> EpochSchedule:
+    def _batches(self, num_queries: int, rounds: int = 1, parts: int = 1, is_stepwise: bool = False) -> EpochSchedule:
         """This host's part of the batches of a whole run; hosts part where a batch ends."""
         batch = self.request.spec.model.batch_size
 
@@ -114,8 +115,9 @@ class TripleProgram(InMemoryProgram):
 
         return EpochSchedule(
             bounds=chunk_bounds(num_queries, self.transport.hosts, boundary), rank=self.transport.rank,
-            epochs=self.request.spec.run.epochs, unit=batch, piece=batch, rounds=rounds, parts=parts,
-            boundary=boundary,
+            epochs=self.request.spec.run.epochs, unit=batch,
+            piece=batch * (self.request.threads if is_stepwise else 1), rounds=rounds, parts=parts,
+            is_stepwise=is_stepwise, boundary=boundary,
         )  # fmt: skip
 
     def compile(self) -> None:

@@ -20,6 +20,7 @@ from any2vec.plan.order.shares import chunk_bounds
 from any2vec.sync.base.curvature import PairSteps
 from any2vec.sync.base.host_rows import HostRows, RoundRows, WholeTables
 from any2vec.sync.drivers.rounds import Rounds
+from any2vec.sync.options.names import QUARTERS
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.rules.block import compile_merges
 from any2vec.tasks.words.prepare import Prepared
@@ -140,11 +141,16 @@ class SequenceProgram(InMemoryProgram):
     def _schedule(self) -> EpochSchedule:
         """This host's part of the data; where a run goes on, what is left of it."""
         source, hosts, rank = self.prepared.source, self.transport.hosts, self.transport.rank
+        agree = self.request.agreement
+        parts, is_stepwise = agree.parts if isinstance(agree, RoundAgreement) else (1, False)
+        if is_stepwise:  # a piece has many steps of SGD, and many rounds are shorter
+            parts = QUARTERS
+        piece = piece_positions(source.unit, self.request.spec.model.cost)
         bounds = self.prepared.bounds or chunk_bounds(source.num_positions, hosts, source.boundary)
         schedule = EpochSchedule(
             bounds=bounds, rank=rank, epochs=self.request.spec.run.epochs, unit=source.unit,
-            piece=piece_positions(source.unit, self.request.spec.model.cost), rounds=self.rounds,
-            parts=agree.agreement.steps if isinstance(agree := self.request.agreement, RoundAgreement) else 1,
+            piece=piece * self.request.threads if is_stepwise else piece, rounds=self.rounds,
+            parts=parts, is_stepwise=is_stepwise,
             boundary=None if self.prepared.bounds is not None else source.boundary,
         )  # fmt: skip
         return self._resumed(schedule, hosts)
