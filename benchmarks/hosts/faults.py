@@ -20,7 +20,7 @@ from benchmarks.machine.namespaces import last_line, network, wait_for
 from benchmarks.table import Measure, Reading, Row, RowError
 from benchmarks.words.text import warm_up
 
-HOSTS, VICTIM = 4, 2
+HOSTS, VICTIM, RAY_HOSTS = 4, 2, 2
 EPOCHS, ROUNDS = 400, 12
 """far longer than any of these runs is let go on, unless it has to end by itself"""
 WHOLE_EPOCHS = 12
@@ -41,6 +41,12 @@ def faults(bench: Bench) -> list[Reading]:
     stopped = killed if bench.tiny else _noticed(bench, text, "stopped", lambda pid: os.kill(pid, signal.SIGSTOP))
     readings = [killed, stopped, _cut_off(bench, text)]
     return [*readings, _goes_on(bench, text, "local"), _goes_on(bench, text, "torchrun")]
+
+
+def faults_on_ray(bench: Bench) -> list[Reading]:
+    """Rounds lost where an actor of a local cluster is killed and the job starts again."""
+    warm_up(bench, "skipgram")
+    return [_goes_on(bench, bench.words() if bench.quick else _text(bench), "ray")]
 
 
 def _noticed(bench: Bench, text: Path, what: str, hurt: Callable[[int], None]) -> Reading:
@@ -91,10 +97,12 @@ def _goes_on(bench: Bench, text: Path, how: str) -> Reading:
     launcher: tuple[object, ...] = ()
     if how == "local":
         arguments += ["--hosts", HOSTS, "--restarts", 1]
+    elif how == "ray":
+        arguments += ["--hosts", RAY_HOSTS, "--ray", "local", "--restarts", 1]
     else:
         launcher = ("torch.distributed.run", "--standalone", f"--nproc-per-node={HOSTS}", "--max-restarts=1", "-m")
     with bench.job(arguments, launcher) as (job, errors):
-        victim = _rank_process(job, out, VICTIM)
+        victim = _actor(job, out) if how == "ray" else _rank_process(job, out, VICTIM)
         _await_file(job, out / "checkpoint.safetensors")
         time.sleep(0.8 * every)  # so that there is something to lose
         os.kill(victim, signal.SIGKILL)
@@ -161,6 +169,15 @@ def _rank_process(job: subprocess.Popen[str], out: Path, rank: int) -> int:
         if f"RANK={rank}".encode() in environment and b"WORLD_SIZE=4" in environment:
             return pid
     raise RowError(f"no process of rank {rank} was found")
+
+
+def _actor(job: subprocess.Popen[str], out: Path) -> int:
+    """The process of a host of a running job on Ray, once hosts have agreed a few times."""
+    _await_rounds([job], out, 2)
+    for pid in family(job.pid):
+        if b"HostActor" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            return pid
+    raise RowError("no process of an actor was found")
 
 
 def _await_rounds(jobs: Sequence[subprocess.Popen[str]], out: Path, rounds: int) -> None:
@@ -236,5 +253,16 @@ ROWS = (
         ),
         run=faults,
         minutes=6,
+    ),
+    Row(
+        name="faults-on-ray",
+        measures=(
+            Measure(
+                name="2 hosts, one killed, with --ray local --restarts 1: rounds lost over a checkpoint interval",
+                relation="<=", target=1, wording="≤ 1 interval, result whole",
+            ),
+        ),
+        run=faults_on_ray,
+        minutes=2,
     ),
 )  # fmt: skip
