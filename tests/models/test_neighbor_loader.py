@@ -88,7 +88,7 @@ def test_full_neighborhoods_give_what_the_full_graph_gives() -> None:
 
 
 def same(one: Any, other: Any) -> bool:
-    return one.keys() == other.keys() and all(
+    return sorted(one.keys()) == sorted(other.keys()) and all(
         torch.equal(value, other[name]) if isinstance(value, torch.Tensor) else value == other[name]
         for name, value in one.to_dict().items()
     )
