@@ -174,6 +174,6 @@ class StreamedSkipGram:
             batch.tokens, start, stop, offset, batch.keep_V, token_key, negative_key, batch.threshold_V,
             batch.alias_V, self.input_VD, self.output_VD, self.config.window, self.config.num_negatives,
             weight * self.learning_rate(batch.words_before), 0.0, loss_every or LOSS_EVERY, block,
-            shared_negatives(self._blocks), *self.subwords,
+            shared_negatives(self._blocks), *((None, *self.subwords) if self.subwords else ()),
         )  # fmt: skip
         return Stats(int(items), float(loss_sum), int(examples))
