@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_cases import CASES, Case, Problem, random_problem
 
 from any2vec.kernels.common.scalar import BOUND
 from any2vec.kernels.skipgram.places import Places
+from kernel_cases import CASES, Case, Problem, random_problem
 
 # Without the compiler NumPy warns of uint64 arithmetic that is meant to wrap, and of values that are then replaced.
 pytestmark = pytest.mark.filterwarnings("ignore:(overflow|divide by zero) encountered:RuntimeWarning")

@@ -84,7 +84,7 @@ def test_training_equals_its_twin(num_tokens: int) -> None:
     problem.keep[::3] = 1 << 31
     slow, slow_grams = problem.as_float64(), subwords.gram_GD.astype(np.float64)
     first = problem.copy()
-    result = negative(train_skipgram_block, 16, 12, subwords)(problem)
+    result = negative(train_skipgram_block, 16, 12, None, subwords)(problem)
     rate = (slow.lr_to - slow.lr_from) / (slow.stop - slow.start)
 
     def chunk(start: int, stop: int, composed: np.ndarray) -> Any:
@@ -105,7 +105,7 @@ def test_training_equals_its_twin(num_tokens: int) -> None:
 def test_rows_stay_finite_at_any_rate() -> None:
     problem, subwords, _ = gram_problem(400, seed=3, lr_from=1e4, lr_to=1e4)
     for _ in range(3):
-        negative(train_skipgram_block, 16, 12, subwords)(problem)
+        negative(train_skipgram_block, 16, 12, None, subwords)(problem)
     for table in (problem.input_rows, problem.output_rows, subwords.gram_GD):
         assert np.isfinite(table).all()
 

@@ -20,6 +20,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from arrow_tables import ArrayTable, StreamTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,7 +32,6 @@ from any2vec.data.clicks.rows import FoundRows, HashedRows, KnownRows
 from any2vec.data.clicks.schema import KNOWN, ClickSchema
 from any2vec.data.vocab.vocabulary import Vocabulary
 from any2vec.errors import DataError, InputError
-from arrow_tables import ArrayTable, StreamTable
 from naive.text import hash_strings as naive
 
 Write = Callable[[str, str | bytes], Path]

@@ -20,6 +20,7 @@ import pytest
 import scipy.io
 import scipy.sparse
 import zstandard
+from arrow_tables import ArrayTable, StreamTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +28,6 @@ from any2vec.data.graph.graph import Graph, is_graph
 from any2vec.data.graph.reader import read_graph
 from any2vec.data.options import GraphOptions
 from any2vec.errors import DataError, FormatError, InputError, StorageError
-from arrow_tables import ArrayTable, StreamTable
 
 Cells = dict[tuple[str, str], float]
 

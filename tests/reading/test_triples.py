@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from arrow_tables import ArrayTable, StreamTable
 
 from any2vec.data.io.files import read_blocks
 from any2vec.data.triples.triples import LINK, TripleOptions, Triples, read_triples
 from any2vec.errors import DataError, FormatError, InputError, StorageError
-from arrow_tables import ArrayTable, StreamTable
 
 FAMILY = [("anna", "mother", "ben"), ("ben", "knows", "carl"), ("anna", "mother", "dora"), ("ben", "knows", "carl")]
 _DEFAULTS: dict[str, Any] = dict(read_blocks.__kwdefaults__ or {})
