@@ -253,7 +253,7 @@ def test_damage_is_found(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"is damaged \(features.npy has"):
         AttributedGraph.open(folder)
     path.unlink()
-    with pytest.raises(FormatError, match="is damaged"):
+    with pytest.raises(FormatError, match=r"is damaged \(features.npy is missing\)"):
         AttributedGraph.open(folder)
 
 
