@@ -26,6 +26,7 @@ from any2vec.types import Progress
         (DataError("line 3 has no weight."), 2, "line 3"),
         (StorageError("out exists."), 2, "out exists."),
         (Interrupted("Stopped; go on with --resume."), 130, "--resume"),
+        (InputError("got 'het:100:mru'."), 2, "got 'het:100:mru'."),
         (KeyboardInterrupt(), 130, "Interrupted"),
         (MemoryError(), 2, "Not enough memory"),
         (OSError(errno.ENOSPC, "No space left on device", "x"), 2, "disk is full"),
@@ -63,6 +64,13 @@ def test_debug_lets_the_traceback_through() -> None:
 def test_json_is_one_plain_object(capsys: pytest.CaptureFixture[str]) -> None:
     output.print_json({"a": np.float32(1.5), "b": float("nan"), "c": np.arange(2), "d": (1, None), "e": np.int64(3)})
     assert json.loads(capsys.readouterr().out) == {"a": 1.5, "b": None, "c": [0, 1], "d": [1, None], "e": 3}
+
+
+def test_what_stands_between_colons_is_no_picture(capsys: pytest.CaptureFixture[str]) -> None:
+    output.show(output.details("", [("cache", "het:100:lru")]), output.columns("", ["key"], [[":tea:"]]))
+    output.note(":100:")
+    said = capsys.readouterr()
+    assert "het:100:lru" in said.out and ":tea:" in said.out and ":100:" in said.err
 
 
 def test_units() -> None:

@@ -105,7 +105,7 @@ def test_people_read_a_table() -> None:
     assert result.exit_code == 0
     for word in ("modeled", "pull-opt *", "busiest line", "bottleneck", "16 bits", "500 k words/s, given"):
         assert word in result.stdout, word
-    assert "No --link" in result.stderr
+    assert "spectral, pull-opt" in result.stdout and "No --link" in result.stderr
     assert "copies and messages" in result.stdout and "handle" not in result.stdout
     found = planned(*SHAPE, "--hosts", "8", "--threads", "4", "--bits", "16")
     assert "handle" in found["host"]["time"] and "handle" in found["schemes"]["rep-base"]["round_seconds"]

@@ -100,6 +100,7 @@ def test_a_network_learns_from_the_loader() -> None:
         (lambda x, e: aggregate(x, e, reduce="max"), "reduce must be one of mean, sum, got 'max'"),
         (lambda x, e: aggregate(x.long(), e), "x must be float32"),
         (lambda x, e: aggregate(x[0], e), "x must be float32"),
+        (lambda x, e: aggregate(x.numpy(), e), "x must be a torch tensor, got ndarray"),
         (lambda x, e: aggregate(x, e.float()), "edge_index must be whole"),
         (lambda x, e: aggregate(x, e.T), "edge_index must be whole"),
         (lambda x, e: aggregate(x, e + 9), r"edge_index\[0\] must be from 0 to 9"),

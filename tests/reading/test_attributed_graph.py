@@ -208,7 +208,7 @@ def bad(folder: Path, edges: str = "0 1\n1 2\n", **options: Any) -> Any:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"edges": "0 1\n1 3\n"}, "edges: node '3' is not there; nodes are 0 to 2"),
+        ({"edges": "0 1\n1 3\n"}, "edges: node '3' is not there; nodes are 0 to 2, the rows of features;"),
         ({"edges": "0 1\na 2\n"}, "node 'a' is not there"), ({"edges": "0 1\n-1 2\n"}, "'-1' is not there"),
         ({"edges": "0 1\n1\n"}, "line 2: one column"), ({"edges": "0 1 2\n1 2 x\n"}, "line 2: the weight 'x'"),
         ({"edges": "# none\n"}, "holds no edges"), ({"edges": "0 1 1\n1 2 nan\n"}, "line 2: the weight 'nan'"),
@@ -253,7 +253,7 @@ def test_damage_is_found(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"is damaged \(features.npy has"):
         AttributedGraph.open(folder)
     path.unlink()
-    with pytest.raises(FormatError, match="is damaged"):
+    with pytest.raises(FormatError, match=r"is damaged \(features.npy is missing\)"):
         AttributedGraph.open(folder)
 
 

@@ -31,13 +31,16 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def stdout_console() -> Console:
-    """A console on today's standard output (made anew, so that tests and notebooks may redirect it)."""
-    return Console(highlight=False)
+    """A console on today's standard output (made anew, so that tests and notebooks may redirect it).
+
+    Without emoji: "het:100:lru" is no picture.
+    """
+    return Console(highlight=False, emoji=False)
 
 
 def stderr_console() -> Console:
     """A console on today's standard error: progress, notes and errors."""
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False, emoji=False)
 
 
 def guarded(function: F) -> F:

@@ -34,6 +34,9 @@ def aggregate(
         InputError: a tensor is of another kind, or an edge leads outside.
     """
     check_choice("reduce", reduce, REDUCTIONS)
+    for name, value in (("x", x), ("edge_index", edge_index)):
+        if not isinstance(value, torch.Tensor):
+            raise InputError(f"{name} must be a torch tensor, got {type(value).__name__}; torch.as_tensor makes one.")
     if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64) or x.ndim != 2:
         raise InputError(
             f"x must be float32 or float64 (nodes, columns) on cpu, got {x.dtype} {tuple(x.shape)} on {x.device}."

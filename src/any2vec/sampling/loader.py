@@ -79,7 +79,8 @@ class NeighborLoader:
         elif hasattr(data, "edge_index") and hasattr(data, "is_node_attr"):
             source = _OfData(weight_attr if chosen.law == "weighted" else None, data)
         else:
-            kind = f"the path {data}" if isinstance(data, str | Path) else type(data).__name__
+            path = f"the path {data}, which is none (any2vec graph build makes one)"
+            kind = path if isinstance(data, str | Path) else type(data).__name__
             raise InputError(f"data must be PyG's Data, an AttributedGraph or its folder, got {kind}.")
         self.data = data
         self.batch_size, self.drop_last, self.shuffle = batch_size, drop_last, shuffle

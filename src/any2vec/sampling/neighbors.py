@@ -42,8 +42,8 @@ class NeighborOptions:
         fanouts: Any = self.fanouts
         if not isinstance(fanouts, Sequence) or not fanouts or not all(map(_is_fanout, fanouts)):
             raise InputError(
-                f"fanouts must be whole numbers from 1 to {MAX_FANOUT:,} (or -1: all neighbors), one a hop, got "
-                f"{self.fanouts!r}."
+                f"fanouts (num_neighbors) must be whole numbers from 1 to {MAX_FANOUT:,} (or -1: all neighbors), one a "
+                f"hop, got {self.fanouts!r}."
             )
         object.__setattr__(self, "fanouts", tuple(int(fanout) for fanout in fanouts))
         check_fields(self)

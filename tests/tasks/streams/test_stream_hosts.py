@@ -139,6 +139,7 @@ def test_trainers_of_a_dense_model_agree_by_sums_or_servers(tmp_path: Path, sync
     [
         ({"logical_hosts": 2, "servers": 1, "sync": "dense"}, "leave servers out"),
         ({"logical_hosts": 2, "staleness_bound": 3}, "is for sync bounded"),
+        ({"logical_hosts": 2, "sync": "bounded:1"}, "in --staleness-bound N, got sync 'bounded:1'"),
         ({"logical_hosts": 2, "sync": "sometimes"}, "sync must be"),
         ({"logical_hosts": 2, "credits": 0}, "credits"),
     ],

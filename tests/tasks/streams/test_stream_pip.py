@@ -18,6 +18,7 @@ from any2vec.evaluate.words.target_options import TargetOptions
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.stream import StreamResult, stream
+from cli_runs import done
 
 MODEL = StreamSkipGram(dim=8, window=3, num_negatives=2, subsample=0.0)
 OPTIONS: dict[str, Any] = {
@@ -53,6 +54,15 @@ def test_the_loss_is_that_of_the_same_text_in_a_file(text: Path, tmp_path: Path)
     assert found.summary["pip"] == pytest.approx(expected.relative_scaled, rel=1e-6) and found.summary["pip"] < 0.95
     records = [json.loads(line) for line in (tmp_path / "out" / "progress.jsonl").read_text().splitlines()]
     assert records[-1]["pip"] == found.summary["pip"]
+
+
+def test_the_loss_is_printed_where_pairs_are_counted(text: Path, tmp_path: Path) -> None:
+    command = ["stream", "skipgram", str(text), "--dim", "8", "--min-count", "1", "--memory", "20MB", "--quiet"]
+    counted = done(*command, "--out", str(tmp_path / "counted"), "--pair-memory", "1MB")
+    (line,) = [line for line in counted.splitlines() if line.startswith("PIP loss")]
+    summary = json.loads((tmp_path / "counted" / "stream.json").read_text())["summary"]
+    assert float(line.split()[2].rstrip(",")) == pytest.approx(summary["pip"], abs=1e-3)
+    assert "PIP" not in done(*command, "--out", str(tmp_path / "plain"))
 
 
 def test_pairs_are_counted_once_over_resumes_replays_and_hosts(text: Path, tmp_path: Path) -> None:

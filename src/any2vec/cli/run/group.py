@@ -61,7 +61,7 @@ class ModelCommand(TyperCommand):
                 if f"no_{name}" in shown:
                     typed = f"--[no-]{name.replace('_', '-')}"
                 heading = option.rich_help_panel or _GENERAL
-                about = "show this help" if name == "help" else Text.from_markup(option.help or "").plain
+                about = "show this help" if name == "help" else Text.from_markup(option.help or "", emoji=False).plain
                 sections.setdefault(heading, []).append((typed, about))
         formatter.write(_page(f"{ctx.command_path} {argument.metavar} [OPTIONS]", str(self.help), sections))
 

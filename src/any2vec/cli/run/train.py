@@ -183,6 +183,7 @@ def _print_end(summary: dict[str, Any], out: Path) -> None:
         ("trained", f"{summary['words']:,} words of {lines:,} lines, {summary['delivery']}"),
         ("left out", f"{twice:,} duplicates, {bad:,} invalid records"),
         ("loss", "not measured" if summary["loss"] is None else f"{fraction(summary['loss'])}, before each update"),
+        *([] if summary["pip"] is None else [("PIP loss", f"{fraction(summary['pip'])}, of the pairs counted")]),
         ("speed", f"{number(summary['words_per_s'])} words/s"),
         ("time", f"{duration(summary['seconds'])}, ended by {summary['ended_by']}"),
         ("memory", f"{size(summary['peak_rss_bytes'])} at the peak"),
@@ -197,7 +198,7 @@ def _spread(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """What only a run over several hosts has to tell."""
     if "hosts" not in summary:
         return []
-    beside = f" and {summary['servers']} servers" if summary["servers"] else ""
+    beside = f" and {summary['servers']} server{'s' * (summary['servers'] > 1)}" if summary["servers"] else ""
     sent = size(sum(summary["bytes_by_kind"].values()))
     staleness = ", ".join(f"{behind}: {count:,}" for behind, count in summary["staleness"].items())
     return [

@@ -148,7 +148,10 @@ class AttributedGraph:
             arrays = {name: _mapped(folder, name, known) for name, known in meta["arrays"].items()}
             graph = cls(folder, meta, arrays)
         except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
-            reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error).split("\n")[0]
+            reason = str(error).split("\n")[0]
+            if isinstance(error, KeyError | FileNotFoundError):
+                missing = error.args[0] if isinstance(error, KeyError) else Path(error.filename).name
+                reason = f"{missing} is missing"
             raise FormatError(f"{folder} is damaged ({reason}); build it again.") from error
         if not graph._is_whole():
             raise FormatError(f"{folder} is damaged (its files do not fit together); build it again.")

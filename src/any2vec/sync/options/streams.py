@@ -32,6 +32,8 @@ class StreamAgreement(AgreementOptions):
     """batches that a trainer holds, the one that it trains among them"""
 
     def __post_init__(self) -> None:
+        if str(self.sync).startswith("bounded:"):
+            raise InputError(f"Of a stream, sync bounded has its bound in --staleness-bound N, got sync {self.sync!r}.")
         check_choice("sync", self.sync, (*STREAM_SYNCS, *RULES.names()))
         if self.staleness_bound is not None and self.sync != "bounded":
             raise InputError(f"staleness_bound is for sync bounded; leave it out with sync {self.sync}.")

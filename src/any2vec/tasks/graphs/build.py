@@ -87,8 +87,8 @@ def write_graph(
         edges = _Edges(Nodes(num_nodes), lambda: iter([pieces]), True, "The PyG data")
         return _written(edges, Path(out), replace(options, **more), overwrite)
     options = replace(options, **more)
-    keys, matrix, _ = (None, None, "") if options.features is None else open_features(options.features)
-    known = None if matrix is None else Nodes(matrix.shape[0], keys)
+    keys, matrix, name = (None, None, "") if options.features is None else open_features(options.features)
+    known = None if matrix is None else Nodes(matrix.shape[0], keys, features=name)
     if isinstance(source, str | Path) and is_regular(str(source)) and keys is None and _is_for_pieces(str(source)):
         try:
             return _written(_in_pieces(str(source), reading, known, stage), Path(out), options, overwrite)

@@ -25,16 +25,20 @@ class Nodes:
         num: how many.
         keys: of each row; None: a node's name is its number, or the id in `ids`.
         ids: int64 (N,), ascending.
+        features: name of the matrix whose rows are the nodes; empty: there is none.
     """
 
-    def __init__(self, num: int, keys: Sequence[str] | None = None, ids: np.ndarray | None = None) -> None:
-        self.num, self.keys, self.ids = num, keys, ids
+    def __init__(
+        self, num: int, keys: Sequence[str] | None = None, ids: np.ndarray | None = None, features: str = ""
+    ) -> None:
+        self.num, self.keys, self.ids, self.features = num, keys, ids, features
 
     @property
     def _are(self) -> str:
         if self.keys is None and self.ids is None:
-            return f"nodes are 0 to {self.num - 1:,}"
-        return f"the graph has {self.num:,} nodes, by their ids"
+            rows = f", the rows of {self.features}; give it a row a node, or vectors by node id"
+            return f"nodes are 0 to {self.num - 1:,}" + (rows if self.features else "")
+        return f"the {self.num:,} nodes are those of {self.features or 'the edges'}, by their ids"
 
     @cached_property
     def _row_of(self) -> dict[str, int]:

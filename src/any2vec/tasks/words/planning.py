@@ -92,7 +92,8 @@ def plan_words(spec: RunSpec, shape: TokenShape, machines: HostMachines, stage: 
     )  # fmt: skip
     result = found.as_dict() | {
         "model": spec.model.name, "shape": sized.as_dict()["shape"] | {"threads": found.threads},
-        "link": spec.hosts.link, "thread_items_per_s": sized.rates.items_per_s, "is_pace_given": pace is not None,
+        "sync": agreement_of(spec).sync, "link": spec.hosts.link,
+        "thread_items_per_s": sized.rates.items_per_s, "is_pace_given": pace is not None,
     }  # fmt: skip
     notes = []
     if spread.hosts > 1 and spread.link is None:
@@ -133,6 +134,7 @@ def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
     if hosts > 1:
         pairs += [
             ("rounds", f"{result['rounds_per_epoch']:,} an epoch, {result['rounds']:,} in all"),
+            ("agreement", f"{result['sync']}, {result['scheme']}"),
             ("all hosts", f"{number(result['items_per_s'])} {unit}/s, {result['speedup']:.3g} × one host, modeled"),
         ]
     pairs += [
