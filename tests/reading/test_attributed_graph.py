@@ -138,6 +138,29 @@ def test_text_of_several_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         write_graph(tmp_path / "e", tmp_path / "h")
 
 
+def test_text_that_begins_with_many_comments(tmp_path: Path) -> None:
+    """More than a block of them, and a byte-order mark."""
+    (tmp_path / "e").write_bytes(b"\xef\xbb\xbf" + b"# comment\n" * 300_000 + b"0 1 2.5\n1 2 3.5\n")
+    graph = write_graph(tmp_path / "e", tmp_path / "g", graph=GraphOptions(directed=True))
+    assert stored(graph) == [{}, {0: 2.5}, {1: 3.5}]
+    (tmp_path / "e").write_bytes(b"\xef\xbb\xbf0 1\n1 2\n")
+    assert write_graph(tmp_path / "e", tmp_path / "h").num_edges == 2
+    (tmp_path / "e").write_bytes(b"# comment\n" * 300_000 + b"0 1\n1\n")
+    with pytest.raises(DataError, match=r"line 300002: one column"):
+        write_graph(tmp_path / "e", tmp_path / "i")
+    (tmp_path / "e").write_bytes(b"# comment\n" * 300_000)
+    with pytest.raises(DataError, match=r"holds no edges; give at least one"):
+        write_graph(tmp_path / "e", tmp_path / "i")
+
+
+def test_names_of_nodes_that_look_like_numbers(tmp_path: Path) -> None:
+    (tmp_path / "e").write_text("10 20\n")
+    for name in ("--10", "\u00b2", "9" * 19):
+        (tmp_path / "split").write_text(f"10 val\n{name} train\n")
+        with pytest.raises(DataError, match=f"node '{name}' is not there"):
+            write_graph(tmp_path / "e", tmp_path / "g", split=tmp_path / "split")
+
+
 def test_features_by_key(tmp_path: Path) -> None:
     vectors = any2vec.Embeddings(["c", "a", "b", "alone"], features(4))
     vectors.save(tmp_path / "vectors")

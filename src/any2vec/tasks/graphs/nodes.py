@@ -5,6 +5,7 @@ Legend: N nodes, M names or ids, C classes, S splits.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -52,7 +53,7 @@ class Nodes:
         try:
             ids = np.array([int(name) for name in names], np.int64)
         except (ValueError, OverflowError):
-            name = next(name for name in names if not name.lstrip("-").isdigit() or len(name) > 18)
+            name = next(name for name in names if not re.fullmatch(r"\s*[+-]?[0-9]{1,18}\s*", name))
             raise DataError(f"{where}: node {name!r} is not there; {self._are}.") from None
         return self.rows_of_ids(ids, where).astype(np.int64)
 
