@@ -126,6 +126,31 @@ def test_a_loader_goes_on_where_another_stood() -> None:
     assert {name: value.tolist() for name, value in second.state_dict().items()} == {"epoch": 3, "batch": 0}
 
 
+def test_a_loader_goes_on_behind_the_last_batch_of_a_pass() -> None:
+    data = random_data()
+    options: dict[str, Any] = {"num_neighbors": [3], "batch_size": 80, "shuffle": True}
+    first, second = NeighborLoader(data, **options), NeighborLoader(data, **options)
+    for _ in first:
+        state = first.state_dict()
+    second.load_state_dict(state)
+    assert all(same(one, other) for one, other in zip(first, second, strict=True))
+
+
+def test_a_pass_within_a_pass() -> None:
+    outer = NeighborLoader(random_data(), num_neighbors=[3], batch_size=80)
+    pairs = [(seeds_of(one)[0], [seeds_of(other)[0] for other in outer]) for one in outer]
+    assert pairs == [(first, [0, 80, 160]) for first in (0, 80, 160)]
+
+
+def test_batches_without_edges_have_no_edges_attributes(tmp_path: Path) -> None:
+    edges = {"edge_index": torch.tensor([[0, 1], [1, 2]]), "edge_weight": torch.tensor([1.0, 2.0])}
+    data = Data(num_nodes=3, **edges)
+    for source in (data, write_graph(data, tmp_path / "g")):
+        batches = list(NeighborLoader(source, num_neighbors=[2]))
+        assert [batch.edge_weight.tolist() for batch in batches] == [[], [1.0], [2.0]]
+        assert [batch.e_id.tolist() for batch in batches] == [[], [0], [1]]
+
+
 def test_a_pass_that_is_left_is_not_gone_on_with_and_leaves_no_thread() -> None:
     loader = NeighborLoader(random_data(), num_neighbors=[3], batch_size=20, num_workers=2)
     before = threading.active_count()

@@ -113,6 +113,9 @@ def test_without_features_nodes_are_those_of_the_edges(tmp_path: Path) -> None:
     assert list(graph.keys) == ["-7", "4", "30"] and stored(graph) == [{1: 1.0, 2: 1.0}, {0: 1.0}, {0: 1.0}]
     assert graph.labels is not None and graph.labels.tolist() == [-1, 0, 1] and graph.classes == ["x", "y"]
     assert graph.rows("train").tolist() == [1] and graph.rows("test").tolist() == [2] and not len(graph.rows("val"))
+    (tmp_path / "split").write_text("30 val\n4 train\n")
+    read = write_graph(tmp_path / "e", tmp_path / "file", split=tmp_path / "split")
+    assert read.splits.tolist() == [[-1, 0, 1]]
     words = write_graph(tmp_path / "words", tmp_path / "h", split={"val": np.array([False, True, False])})
     assert list(words.keys) == ["b", "a", "c"] and words.rows("val").tolist() == [1]
 
@@ -133,6 +136,29 @@ def test_text_of_several_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "e").write_text("# comment\n" + "".join(lines) + "7\n")
     with pytest.raises(DataError, match=r"line 200002: one column"):
         write_graph(tmp_path / "e", tmp_path / "h")
+
+
+def test_text_that_begins_with_many_comments(tmp_path: Path) -> None:
+    """More than a block of them, and a byte-order mark."""
+    (tmp_path / "e").write_bytes(b"\xef\xbb\xbf" + b"# comment\n" * 300_000 + b"0 1 2.5\n1 2 3.5\n")
+    graph = write_graph(tmp_path / "e", tmp_path / "g", graph=GraphOptions(directed=True))
+    assert stored(graph) == [{}, {0: 2.5}, {1: 3.5}]
+    (tmp_path / "e").write_bytes(b"\xef\xbb\xbf0 1\n1 2\n")
+    assert write_graph(tmp_path / "e", tmp_path / "h").num_edges == 2
+    (tmp_path / "e").write_bytes(b"# comment\n" * 300_000 + b"0 1\n1\n")
+    with pytest.raises(DataError, match=r"line 300002: one column"):
+        write_graph(tmp_path / "e", tmp_path / "i")
+    (tmp_path / "e").write_bytes(b"# comment\n" * 300_000)
+    with pytest.raises(DataError, match=r"holds no edges; give at least one"):
+        write_graph(tmp_path / "e", tmp_path / "i")
+
+
+def test_names_of_nodes_that_look_like_numbers(tmp_path: Path) -> None:
+    (tmp_path / "e").write_text("10 20\n")
+    for name in ("--10", "\u00b2", "9" * 19):
+        (tmp_path / "split").write_text(f"10 val\n{name} train\n")
+        with pytest.raises(DataError, match=f"node '{name}' is not there"):
+            write_graph(tmp_path / "e", tmp_path / "g", split=tmp_path / "split")
 
 
 def test_features_by_key(tmp_path: Path) -> None:
@@ -218,6 +244,8 @@ def bad(folder: Path, edges: str = "0 1\n1 2\n", **options: Any) -> Any:
         ({"feature_type": "int4"}, "feature_type must be one of float32, float16, int8, got 'int4'"),
         ({"labels": [0, 1]}, "one for each of 3 nodes"), ({"labels": [0, 1, -2]}, "labels must be"),
         ({"labels": np.array([0, 1, None])}, "labels must be"), ({"split": {"train": [0], "val": [0]}}, "a node twice"),
+        ({"labels": [0, 1, 1 << 40]}, "whole numbers below 65,536"), ({"split": np.ones(3, bool)}, "must hold 0"),
+        ({"split": {"val": np.ones(2, bool)}}, "a mask of (2,), not one of 3 nodes"),
         ({"split": {"train": [9]}}, "node '9' is not there"), ({"split": {"trian": [1]}}, "a part 'trian'"),
         ({"split": np.array([[0, 1]])}, "for each of 3 nodes"), ({"split": np.array([0, 1, 5])}, "must hold 0"),
         ({"split": np.zeros((2, 3), int), "split_index": 2}, "2 splits, 0 to 1; there is no 2"),

@@ -17,6 +17,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import MessageError
 from any2vec.sync.base.host_rows import RoundRows
 from any2vec.sync.base.pool import ThreadPool
+from any2vec.sync.exchange.overlapped import Overlapped
 from any2vec.sync.exchange.pulled import Pulled, Tracker
 from any2vec.sync.rules.block import Rules
 from any2vec.sync.rules.merges import Sum
@@ -39,8 +40,8 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def trained(text: Path, scheme: str, **more: Any) -> any2vec.FitResult:
-    options = spread(logical_hosts=HOSTS, rounds_per_epoch=40, scheme=scheme)
-    return any2vec.fit(MODEL, text, epochs=1, threads=1, seed=3, **options, **more)
+    options = spread(logical_hosts=HOSTS, rounds_per_epoch=40, scheme=scheme, **more)
+    return any2vec.fit(MODEL, text, epochs=1, threads=1, seed=3, **options)
 
 
 def test_hosts_train_tables_of_the_rows_that_they_read(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,6 +75,19 @@ def test_no_host_ever_has_whole_tables(text: Path, monkeypatch: pytest.MonkeyPat
         assert (again.vectors == found["rep-base"].vectors).all() and (again.output == found["rep-base"].output).all()
     # Replicas: tables and blocks, 1 + 1/8 a host. Pulled: blocks 1/8 a host, rows of a round, and one result.
     assert peaks["rep-base"] > HOSTS and peaks["pull-opt"] < 0.5 * HOSTS, peaks
+
+
+def test_hosts_that_overlap_keep_one_start_of_the_rows_at_hand(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, end = [], Overlapped.end_round
+
+    def ended(self: Overlapped) -> None:
+        pulled = self._now.values.get("input", [])
+        seen.append(any(not np.shares_memory(one, other) for one, other in zip(pulled, self._start["input"])))  # noqa: B905
+        end(self)
+
+    monkeypatch.setattr(Overlapped, "end_round", ended)
+    trained(text, "pull-opt", overlap=True)
+    assert len(seen) == HOSTS * 40 and not any(seen)
 
 
 @pytest.mark.parametrize("how", [{"scheme": "pull-opt"}, {"scheme": "pull-base"}, {"overlap": True}])

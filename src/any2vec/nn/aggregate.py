@@ -53,10 +53,6 @@ def aggregate(
     return _Aggregate.apply(x, *_rows(edge_index, len(x), len(x) if num_nodes is None else num_nodes), reduce == "mean")
 
 
-def _kind(tensor: torch.Tensor) -> str:
-    return f"{tensor.dtype} {tuple(tensor.shape)} on {tensor.device}"
-
-
 def _rows(edge_index: torch.Tensor, num_sources: int, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """(stops int64 (F + 1,), neighbors int64 or int32 (S,)) by target."""
     from any2vec.kernels.graph.neighbors import group_by_target

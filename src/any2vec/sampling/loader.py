@@ -99,25 +99,27 @@ class NeighborLoader:
         if self._batch and not self._is_loaded:
             self._epoch, self._batch = self._epoch + 1, 0
         self._is_loaded = False
-        order = self._order()
+        epoch, done, order = self._epoch, self._batch, self._order()
         waiting: deque[Future[Any]] = deque()
         pool = ThreadPoolExecutor(self._threads, thread_name_prefix="any2vec-neighbors")
         try:
-            ahead = self._batch
-            while self._batch < len(self):
+            ahead = done
+            while done < len(self):
                 while ahead < len(self) and len(waiting) < self._depth:
-                    waiting.append(pool.submit(self._make, order, self._epoch, ahead))
+                    waiting.append(pool.submit(self._make, order, epoch, ahead))
                     ahead += 1
                 batch = waiting.popleft().result(_PATIENCE)
-                self._batch += 1
+                done += 1
+                self._note(epoch, done)
                 yield batch if self.transform is None else self.transform(batch)
-            self._epoch, self._batch = self._epoch + 1, 0
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def state_dict(self) -> State:
         """Where the loader stands: behind the batch that was given last."""
-        return {"epoch": np.array(self._epoch), "batch": np.array(self._batch)}
+        is_over = self._batch == len(self)
+        epoch, batch = (self._epoch + 1, 0) if is_over else (self._epoch, self._batch)
+        return {"epoch": np.array(epoch), "batch": np.array(batch)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there: the next pass begins with the batch behind it.
@@ -131,6 +133,11 @@ class NeighborLoader:
                 self._epoch, self._batch, self._is_loaded = epoch, batch, True
                 return
         raise InputError(f"The state is of another loader: it needs an epoch and a batch below {len(self):,}.")
+
+    def _note(self, epoch: int, done: int) -> None:
+        """So many batches of an epoch have been given: where the loader stands, unless a later pass has begun."""
+        if epoch == self._epoch:
+            self._batch = done
 
     def _order(self) -> np.ndarray:
         """Places of the seeds, int64, in the order of the epoch."""
@@ -148,7 +155,7 @@ class NeighborLoader:
         input_id = order[batch * self.batch_size : (batch + 1) * self.batch_size]
         with_edges = self._return_e_id or self._source.needs_edges(self.data)
         found = self._sampler.sample(self._seeds[input_id], epoch, batch, with_edges)
-        made, e_id = self._source.collate(self.data, found)
+        made, e_id = self._source.collate(self.data, found, with_edges)
         made.n_id = torch.from_numpy(found.node_M.astype(np.int64))
         if e_id is not None:
             made.e_id = e_id
@@ -189,13 +196,13 @@ class _OfData:
         """Whether something but `edge_index` belongs to edges."""
         return any(data.is_edge_attr(name) for name in data.to_dict() if name != "edge_index")
 
-    def collate(self, data: Any, found: Neighborhood) -> tuple[Any, Any]:
+    def collate(self, data: Any, found: Neighborhood, with_edges: bool) -> tuple[Any, Any]:
         """(`Data` of what is sampled, e_id or None)."""
         import torch
 
-        made, num_edges = copy.copy(data), len(self.edge_id)
+        made = copy.copy(data)
         n_id = torch.from_numpy(found.node_M.astype(np.int64))
-        e_id = torch.from_numpy(self.edge_id[found.edge_S]) if len(found.edge_S) or not num_edges else None
+        e_id = torch.from_numpy(self.edge_id[found.edge_S]) if with_edges else None
         for name, value in data.to_dict().items():
             if name == "edge_index":
                 continue
@@ -224,7 +231,7 @@ class _OfFolder:
         """Whether weights or types belong to edges."""
         return len(graph.csr.weights) > 0 or len(graph.edge_types) > 0
 
-    def collate(self, graph: AttributedGraph, found: Neighborhood) -> tuple[Any, Any]:
+    def collate(self, graph: AttributedGraph, found: Neighborhood, with_edges: bool) -> tuple[Any, Any]:
         """(`Data` of what is sampled, e_id or None: places of the edges in the graph's `csr`)."""
         import torch
         from torch_geometric.data import Data
@@ -239,7 +246,7 @@ class _OfFolder:
         for name, values in (("edge_weight", graph.csr.weights), ("edge_type", graph.edge_types.astype(np.int64))):
             if len(values):
                 made[name] = torch.from_numpy(values[found.edge_S])
-        return made, torch.from_numpy(found.edge_S) if len(found.edge_S) else None
+        return made, torch.from_numpy(found.edge_S) if with_edges else None
 
 
 def _taken(value: Any, n_id: Any, nodes: np.ndarray) -> Any:

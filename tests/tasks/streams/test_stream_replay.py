@@ -17,6 +17,7 @@ from any2vec.models.stream.config import StreamCharLstm, StreamSkipGram
 from any2vec.models.stream.skipgram import StreamedSkipGram
 from any2vec.models.stream.token_batch import Sentences, TokenBatch
 from any2vec.sampling.replay import ReplayBuffer
+from any2vec.tasks.stream.hosts.work_queue import QueueLearner
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.replay import Replay
 from any2vec.tasks.stream.stream import StreamResult, stream
@@ -133,6 +134,24 @@ def test_hosts_report_the_losses_of_what_they_train_again(
     assert sum(found.summary["batches_of_hosts"].values()) >= 2 * found.summary["steps"] - 1
     assert found.summary["loss"] < plain.summary["loss"] + 0.25
     assert len(learned) >= found.summary["steps"] // 2 and 0.5 < np.concatenate(learned).mean() < 5
+
+
+@pytest.mark.parametrize("trainers", [2, 3, 4])
+def test_hosts_in_step_that_replay_rest_on_the_way(
+    text: Path, trainers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first batch has nothing to replay, and yet rounds end behind a replay."""
+    rests, settled = [], QueueLearner.is_settled
+
+    def watched(self: QueueLearner, work: Any) -> bool:
+        rests.append(work.payload.is_settled and settled(self, work))
+        return rests[-1]
+
+    monkeypatch.setattr(QueueLearner, "is_settled", watched)
+    monkeypatch.setattr("any2vec.train.monitor.Interval.is_due_behind", lambda self, items: True)
+    hosts = any2vec.HostOptions(logical_hosts=trainers)
+    found = train(text, tmp_path / "run", hosts, "sync", replay=1.0)
+    assert sum(rests) >= found.summary["steps"] // trainers - 1
 
 
 @pytest.mark.parametrize(

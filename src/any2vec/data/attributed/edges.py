@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from any2vec.data.graph.edge_list import EdgeReader, guess_form, text_blocks
+from any2vec.data.graph.edge_list import NO_EDGES, EdgeReader, first_lines, guess_form, text_blocks
 from any2vec.data.graph.edge_objects import checked_weights
 from any2vec.data.graph.edge_tables import choose_columns
 from any2vec.data.io.files import display, form_of, whole_lines
 from any2vec.data.options import GraphOptions, ProgressCall
+from any2vec.errors import DataError
 
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray]
 """(src, dst int64 (M,), weights float32 (M,) or (0,))"""
@@ -38,6 +40,10 @@ def _of_text(name: str, options: GraphOptions, progress: ProgressCall | None) ->
     for block in whole_lines(display(name), text_blocks(name, progress)):
         text = np.frombuffer(block, np.uint8)
         if form is None:
+            text = text[len(BOM_UTF8) if not line and block.startswith(BOM_UTF8) else 0 :]
+            if not first_lines(text, options.comment):  # comments alone
+                line += int(np.count_nonzero(text == 10))
+                continue
             form = guess_form(text, display(name), options)
         elif form.start:
             form = replace(form, start=0)
@@ -48,6 +54,8 @@ def _of_text(name: str, options: GraphOptions, progress: ProgressCall | None) ->
             raise ReadWholeError
         weights = np.concatenate(reader.weights) if reader.weights else np.empty(0, np.float32)
         yield ids[::2], ids[1::2], weights
+    if form is None:
+        raise DataError(NO_EDGES.format(display(name)))
 
 
 def _of_table(name: str, form: str, options: GraphOptions) -> Iterator[Piece]:

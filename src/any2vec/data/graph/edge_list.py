@@ -16,6 +16,7 @@ from any2vec.data.options import DELIMITERS, GraphOptions, ProgressCall
 from any2vec.data.vocab.found_texts import integer_rows, string_rows
 from any2vec.errors import DataError
 
+NO_EDGES = "{} holds no edges; give at least one line with two ids."
 _CHUNK_LINES = 1 << 16
 _SAMPLE_LINES = 64
 _SAMPLE_BYTES = 1 << 18
@@ -245,7 +246,7 @@ def guess_form(text: np.ndarray, name: str, options: GraphOptions) -> EdgeForm:
     is_comment[list(options.comment.encode())] = 1
     sample = [line.strip() for line in first_lines(text, options.comment)]
     if not sample:
-        raise DataError(f"{name} holds no edges; give at least one line with two ids.")
+        raise DataError(NO_EDGES.format(name))
     mark = DELIMITERS.get(options.delimiter, options.delimiter) if options.delimiter else guess_delimiter(sample)
     delimiter = 0 if mark == " " else ord(mark)
     begins, ends = np.empty((len(sample), 3), np.int64), np.empty((len(sample), 3), np.int64)
@@ -256,7 +257,7 @@ def guess_form(text: np.ndarray, name: str, options: GraphOptions) -> EdgeForm:
         for line in range(found)
     ]
     if not rows:
-        raise DataError(f"{name} holds no edges; give at least one line with two ids.")
+        raise DataError(NO_EDGES.format(name))
     has_header = _guess_header(rows) if options.header is None else options.header
     if has_header and found < 2:
         raise DataError(f"{name} holds a header but no edges; give at least one.")

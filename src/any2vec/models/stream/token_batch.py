@@ -86,7 +86,7 @@ class TokenBatch:
 
     @property
     def is_idle(self) -> bool:
-        return not self.tokens.size and not self.lines
+        return not self.tokens.size and not self.lines and not self.is_replayed
 
 
 def sentence_spans(tokens: np.ndarray) -> Iterator[tuple[int, int]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 
@@ -106,7 +107,7 @@ class Overlapped(Agreement):
     def _begin(self, tracked: Tracked | None) -> None:
         """Go over to the rows of the next round."""
         assert tracked is not None
-        self._now, self._start = tracked, {name: list(values) for name, values in tracked.values.items()}
+        self._now, self._start = replace(tracked, values={}), dict(tracked.values)
         self._tracker.put(tracked)
 
     def _add_own(self, name: str, ids: np.ndarray, changes_KD: np.ndarray) -> None:

@@ -5,6 +5,7 @@ Legend: N nodes, M names or ids, C classes, S splits.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,9 @@ from any2vec.data.attributed.graph import SPLITS
 from any2vec.errors import DataError, InputError
 from any2vec.evaluate.graph.nodes import read_labels
 from any2vec.tasks.layers.prepare import read_split
+
+MAX_CLASSES = 1 << 16
+"""of labels that are numbers"""
 
 
 class Nodes:
@@ -53,7 +57,7 @@ class Nodes:
         try:
             ids = np.array([int(name) for name in names], np.int64)
         except (ValueError, OverflowError):
-            name = next(name for name in names if not name.lstrip("-").isdigit() or len(name) > 18)
+            name = next(name for name in names if not re.fullmatch(r"\s*[+-]?[0-9]{1,18}\s*", name))
             raise DataError(f"{where}: node {name!r} is not there; {self._are}.") from None
         return self.rows_of_ids(ids, where).astype(np.int64)
 
@@ -94,14 +98,18 @@ def node_labels(source: Any, nodes: Nodes) -> tuple[np.ndarray, list[str]]:
     found = np.asarray(source)
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
-    if found.dtype.kind == "f" and np.isin(found[~np.isnan(found)], np.arange(-1, 1 << 16)).all():
+    if found.dtype.kind == "f" and np.isin(found[~np.isnan(found)], np.arange(-1, MAX_CLASSES)).all():
         found = np.where(np.isnan(found), -1, found).astype(np.int64)  # as OGB has them
     if found.ndim == 2 and len(found) == nodes.num and np.isin(found, (0, 1)).all():
         return found.astype(np.uint8), [str(name) for name in range(found.shape[1])]
-    if found.shape != (nodes.num,) or found.dtype.kind not in "iu" or (found < -1).any():
+    if (
+        found.shape != (nodes.num,)
+        or found.dtype.kind not in "iu"
+        or not -1 <= found.min() <= found.max() < MAX_CLASSES
+    ):
         raise DataError(
-            f"labels must be whole numbers from 0, or -1 for none, one for each of {nodes.num:,} nodes, or 0 and 1 a "
-            f"node and class, got {found.dtype} of {found.shape}."
+            f"labels must be whole numbers below {MAX_CLASSES:,}, or -1 for none, one for each of {nodes.num:,} nodes, "
+            f"or 0 and 1 a node and class, got {found.dtype} of {found.shape}."
         )
     return found.astype(np.int32), [str(name) for name in range(int(found.max()) + 1)]
 
@@ -110,7 +118,7 @@ def node_splits(source: Any, index: int | None, nodes: Nodes) -> np.ndarray:
     """int8 (S, N): 0 train, 1 val, 2 test, -1 none.
 
     source: a file of lines `node train|val|test`; a .npz file with an array `split` of those numbers, or the array,
-    (S, N) or (N,); names -> rows, or masks (N,). index: keep that split alone.
+    (S, N) or (N,); part -> ids (rows, where nodes have keys), or masks (N,). index: keep that split alone.
 
     Raises:
         DataError: it cannot be read, a node is not there or in two parts. InputError: there is no such split.
@@ -118,11 +126,12 @@ def node_splits(source: Any, index: int | None, nodes: Nodes) -> np.ndarray:
     name = Path(source).name if isinstance(source, str | Path) else "The split"
     split: Any = _load(Path(source)) if name.endswith(".npz") and isinstance(source, str | Path) else source
     if isinstance(split, str | Path):
-        split = {part: nodes.rows(names, name) for part, names in read_split(split).items()}
-    if isinstance(split, Mapping):
-        split = _of_parts(split, nodes, name)
+        split = _of_parts({part: nodes.rows(names, name) for part, names in read_split(split).items()}, nodes, name)
+    elif isinstance(split, Mapping):
+        split = _of_parts({part: _chosen(given, nodes, name) for part, given in split.items()}, nodes, name)
     split_SN = np.atleast_2d(np.asarray(split))
-    if split_SN.ndim != 2 or split_SN.shape[1] != nodes.num or not np.isin(split_SN, (-1, 0, 1, 2)).all():
+    is_split = split_SN.ndim == 2 and split_SN.shape[1] == nodes.num and split_SN.dtype != bool
+    if not is_split or not np.isin(split_SN, (-1, 0, 1, 2)).all():
         raise DataError(
             f"{name} must hold 0 (train), 1 (val), 2 (test) or -1 for each of {nodes.num:,} nodes, a row for each "
             f"split, got {split_SN.dtype} of {split_SN.shape}."
@@ -142,15 +151,22 @@ def _load(path: Path) -> np.ndarray:
         raise DataError(f"{path.name} cannot be read as splits: it needs an array named split; check it.") from error
 
 
-def _of_parts(parts: Mapping[str, Any], nodes: Nodes, name: str) -> np.ndarray:
+def _chosen(given: Any, nodes: Nodes, name: str) -> np.ndarray:
+    """Rows of the nodes of a part."""
+    chosen = np.asarray(given)
+    if chosen.dtype == bool:
+        if chosen.shape != (nodes.num,):
+            raise DataError(f"{name} has a mask of {chosen.shape}, not one of {nodes.num:,} nodes.")
+        return np.flatnonzero(chosen)
+    return nodes.rows_of_ids(chosen.astype(np.int64), name)
+
+
+def _of_parts(parts: Mapping[str, np.ndarray], nodes: Nodes, name: str) -> np.ndarray:
+    """int8 (N,), of rows by part."""
     if unknown := set(parts) - set(SPLITS):
         raise DataError(f"{name} has a part {min(unknown)!r}; parts are {', '.join(SPLITS)}.")
     split_N = np.full(nodes.num, -1, np.int8)
-    for part, given in parts.items():
-        chosen = np.asarray(given)
-        rows = np.flatnonzero(chosen) if chosen.dtype == bool else nodes.rows_of_ids(chosen.astype(np.int64), name)
-        if nodes.keys is not None and chosen.dtype != bool:
-            rows = chosen
+    for part, rows in parts.items():
         if (split_N[rows] >= 0).any() or len(np.unique(rows)) != len(rows):
             raise DataError(f"{name} has a node twice; each belongs to train, val or test.")
         split_N[rows] = SPLITS.index(part)

@@ -161,7 +161,7 @@ class TokenBatches:
         return TokenBatch(self.number, np.zeros(0, np.int32), self.offset, words_before=self.words).work
 
     def _next(self) -> list[TokenBatch]:
-        """The next batch, and what is replayed behind it; none where there is none so soon, or none at all."""
+        """The next batch, and what is replayed behind it; [] where there is none so soon, or none at all."""
         if self.has_enough:
             self._is_over = True
             return []
@@ -183,7 +183,7 @@ class TokenBatches:
             return []
         self._waited = 0.0
         made = self._encode(self.lines.cut())
-        return [made] if self.replay is None else [made, *self._replayed(self.replay, made.tokens)]
+        return [made] if self.replay is None else [made, self._replayed(self.replay, made.tokens)]
 
     def _take(self, batch: LineBatch) -> None:
         fresh_N = None if self.seen is None or not len(batch) else self.seen.fresh(batch.key_N)
@@ -203,11 +203,14 @@ class TokenBatches:
         self.words += made.words
         return made
 
-    def _replayed(self, replay: Replay, tokens: np.ndarray) -> list[TokenBatch]:
-        """Sentences of before, in place of so many new ones; the new ones are kept for later."""
+    def _replayed(self, replay: Replay, tokens: np.ndarray) -> TokenBatch:
+        """Sentences of before, in place of so many new ones, which are kept for later.
+
+        One batch, if an empty one: rounds of hosts then end behind a replay again and again, where states are kept.
+        """
         drawn, sentences = replay.exchange(tokens, self.vocabulary, self.number)
         made = self._batch(drawn, np.zeros(0, np.int64), 0, ())
-        return [] if made.is_idle else [replace(made, is_replayed=True, sentences=sentences)]
+        return replace(made, is_replayed=True, sentences=sentences)
 
     def _batch(self, tokens: np.ndarray, born: np.ndarray, words: int, lines: tuple[LinesOf, ...]) -> TokenBatch:
         tokens.flags.writeable = False  # one type for the kernels, whoever made the array
