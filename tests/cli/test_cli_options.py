@@ -193,7 +193,7 @@ def test_the_help_of_a_command_lists_models_by_task(command: str) -> None:
 
 
 def test_help_says_the_defaults_of_its_model() -> None:
-    rule = "[default spectral for text with negative sampling, else blend]"
+    rule = "[default spectral for text, blend for nodes]"
     for model, default in (("skipgram", rule), ("dlrm", "[default shadow-easgd]")):
         flags = model_flags(models_of("train")[model].name, model)
         assert flags["sync"].help.endswith(default) and default in " ".join(shown("train", model).split())

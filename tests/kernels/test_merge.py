@@ -26,7 +26,7 @@ rules = pytest.mark.parametrize("rule", RULES.names())
 
 def made(rule: str, rows: int, dim: int) -> MergeRule:
     """A rule by its name; of curvature it hears that each row sees more than the one before."""
-    return ready(rule_class(rule, is_curved=True)(), steps_of(rows), dim)
+    return ready(rule_class(rule, has_curvature=True)(), steps_of(rows), dim)
 
 
 def steps_of(rows: int) -> np.ndarray:

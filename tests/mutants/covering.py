@@ -43,6 +43,8 @@ class Covering:
         self.tests_by_line: dict[Path, dict[int, set[str]]] = {}
         self.num_covered: dict[str, int] = defaultdict(int)
         self.seconds: dict[str, float] = {}
+        self.failed: set[str] = set()
+        """those that fail without any fault: they say nothing of one"""
         for file in data.measured_files():
             path = Path(file).relative_to(SOURCE)
             by_line = {
@@ -61,6 +63,8 @@ class Covering:
         for path in folder.glob("*.json"):
             for test, record in json.loads(path.read_text(encoding="utf-8")).items():
                 self.seconds[test] = max(self.seconds.get(test, 0.0), record["seconds"])
+                if record.get("has_failed"):
+                    self.failed.add(test)
                 for kernel in record["kernels"]:
                     kernels[kernel].add(test)
         for kernel, tests in kernels.items():
@@ -84,4 +88,4 @@ class Covering:
         if line not in by_line:
             return []
         names = by_line[line] or set().union(*by_line.values())
-        return sorted(names, key=lambda name: (self.num_covered[name], name))
+        return sorted(names - self.failed, key=lambda name: (self.num_covered[name], name))

@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class KernelCalls:
-    """Records by test: its kernels, as module:function, and its seconds."""
+    """Records by test: its kernels, as module:function, its seconds, and whether it failed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
@@ -52,6 +52,7 @@ class KernelCalls:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         record = self.tests.setdefault(report.nodeid, {"seconds": 0.0, "kernels": []})
         record["seconds"] += report.duration
+        record["has_failed"] = record.get("has_failed", False) or report.failed
 
     def pytest_sessionfinish(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -176,10 +176,11 @@ class BagProgram(InMemoryProgram):
         self.tables = self.start_tables(request.spec.model.dim, run.seed)
         self.learner = BagLearner(request.spec.model, data.rows, self.tables, run.seed)
         agreement = request.agreement
+        parts, is_stepwise = (1, False) if agreement is None else agreement.parts
         schedule = EpochSchedule(
             bounds=chunk_bounds(len(data.rows), transport.hosts, int), rank=transport.rank, epochs=run.epochs, unit=1,
             piece=64, rounds=1 if agreement is None else agreement.rounds(transport.hosts),
-            parts=1 if agreement is None else agreement.agreement.steps, boundary=int,
+            parts=parts, is_stepwise=is_stepwise, boundary=int,
         )  # fmt: skip
         self.schedule = self._resumed(schedule, transport.hosts)
         self.driver = LocalDriver() if agreement is None else self.rounds(agreement)

@@ -29,7 +29,7 @@ class TestRules(MergeRuleTests):
         self.name = name
 
     def rule(self, occurrence_B: np.ndarray) -> MergeRule:
-        return rule_class(self.name, is_curved=True)(occurrence_B)
+        return rule_class(self.name, has_curvature=True)(occurrence_B)
 
 
 class TestStates(MergeRuleTests):

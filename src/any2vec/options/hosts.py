@@ -30,7 +30,7 @@ class HostOptions:
     logical_hosts: Annotated[int | None, Whole(1, MOST_LOGICAL)] = None
     """hosts as threads of one process, 1..256"""
     servers: Annotated[int, Whole(0, MOST_PLANNED)] = 0
-    """processes that hold the rows; 0: trainers do"""
+    """processes that hold rows; 0: trainers do"""
     sync_servers: Annotated[int, Whole(0, MOST_PLANNED)] = 0
     """processes that hold the dense layers; 0: servers or trainers do"""
     read: Literal["whole", "parts"] = "whole"

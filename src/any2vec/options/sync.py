@@ -30,7 +30,7 @@ class SyncOptions:
     sync: str | None = None
     """how hosts synchronize; None: the task's own way"""
     scheme: Literal["rep-base", "rep-opt", "pull-base", "pull-opt"] | None = None
-    """rows that hosts send in a round; by default pull-opt, for 2 hosts rep-opt"""
+    """rows sent in a round; default pull-opt, for 2 hosts rep-opt"""
     rounds_per_epoch: Annotated[int | None, Whole(1, 1_000_000)] = None
     """rounds per epoch, 1..1,000,000; None: 1.5 per host, for clicks 8"""
     bits: int = 32

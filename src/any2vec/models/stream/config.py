@@ -29,7 +29,7 @@ class StreamModel(ModelConfig):
     learning_rate: Annotated[float, Number(0, 1, open_low=True)] = 0.025
     """initial learning rate, in (0, 1]"""
     subsample: Annotated[float, Number(0, 1)] = 1e-4
-    """subsampling threshold, in [0, 1]; 0: off"""
+    """subsampling threshold, 0..1; 0: off"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,7 +44,7 @@ class SequenceModel(ModelConfig):
     min_learning_rate: Annotated[float, Number(0, 1)] = 1e-4
     """final learning rate, 0..learning_rate"""
     subsample: Annotated[float, Number(0, 1)] = 1e-4
-    """subsampling threshold, in [0, 1]; 0: off"""
+    """subsampling threshold, 0..1; 0: off"""
     min_count: Annotated[int, Whole(1, 2**62)] = 5
     """ignore items seen less often, 1 or more"""
     max_vocab: Annotated[int | None, Whole(2, 2**31 - 1)] = None
@@ -78,7 +78,7 @@ class WalkModel(SequenceModel):
     window: int = 10
     """steps of context on each side, 1..100"""
     subsample: float = 0.0
-    """subsampling threshold, in [0, 1]; 0: off"""
+    """subsampling threshold, 0..1; 0: off"""
     min_count: int = field(default=1, metadata={"flag": False})
     """always 1: every node gets a vector"""
     max_vocab: None = field(default=None, metadata={"flag": False})

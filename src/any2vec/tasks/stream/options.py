@@ -49,17 +49,17 @@ class StreamOptions:
     snapshot_seconds: Annotated[float, Number(0, 1e9, open_low=True)] = 30.0
     """least seconds between snapshots, > 0"""
     window_lines: Annotated[int, Whole(1, 1 << 30)] = 1_000_000
-    """lines to find duplicates in, 1..2**30"""
+    """lines to find duplicates, 1..2**30"""
     replay: Annotated[float, Number(0, 10)] = 0.0
     """old lines replayed per new line, 0..10"""
     replay_words: Annotated[int | None, Whole(8, 2**31)] = None
     """words to replay from, 8 or more; default 1,000,000"""
     replay_alpha: Annotated[float, Number(0, 1)] = 0.0
-    """how much a line's loss decides whether it is replayed, 0 (not at all) to 1"""
+    """priority exponent of losses, 0..1; 0: uniform"""
     replay_beta: Annotated[float, Number(0, 1)] = 1.0
-    """how much less is learned from lines that are drawn more often, 0 (as much) to 1"""
+    """importance-sampling exponent, 0..1"""
     pair_memory: str | None = None
-    """memory to count pairs of words in, like 64MB; records then tell the PIP loss"""
+    """memory to count pairs in, for PIP losses; like 64MB"""
     log_ids: bool = False
     """write the id of each trained line to trained.ids"""
     drift_words: str | None = None

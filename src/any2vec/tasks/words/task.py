@@ -79,7 +79,7 @@ class Words(Task):
     help: ClassVar = {
         "sync": "blend, spectral, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD], frequent, "
         "ds-sync[:random|butterfly|topology][:SIZE], server:async, server:bounded:ROUNDS or server-mean "
-        "[default spectral for text with negative sampling, else blend]",
+        "[default spectral for text, blend for nodes]",
         "rounds_per_epoch": "rounds per epoch, 1..1,000,000; default 1.5 per host, with a cache 200",
         "cache": CACHES,
         "staleness_bound": "batches by which rows may be stale with --memory, 1 or more; by default 1 with one "
