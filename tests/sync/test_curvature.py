@@ -17,7 +17,8 @@ from any2vec.cluster.transport import Transport
 from any2vec.models.words.pair_steps import pair_steps
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.curvature import Curvature, Curvatures
-from any2vec.sync.rules.block import Rules
+from any2vec.sync.base.pool import ThreadPool
+from any2vec.sync.rules.block import Block, Rules
 from any2vec.sync.rules.merges import Spectral, Sum
 from any2vec.tables.copying import stripes
 from naive.rows.spectral import moment
@@ -120,3 +121,27 @@ REFUSED = [
 def test_where_no_curvature_is_known_the_rule_is_refused(model: Any, data: Any, sync: str) -> None:
     with pytest.raises(InputError, match=r"spectral goes by the curvature .* choose another one"):
         any2vec.fit(model, data, epochs=1, threads=1, **spread(logical_hosts=2, sync=sync))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("is_delta", [False, True])
+def test_stretches_of_a_block_are_merged_as_the_whole(
+    is_delta: bool, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the bit, and nothing as long as the block is left behind."""
+    rng, size, dim = np.random.default_rng(0), 501, 6
+    rows = rng.normal(size=(size, dim)).astype(np.float32)
+    slots = [np.flatnonzero(rng.random(size) < share) for share in (0.5, 0.6, 0.0, 0.5)]
+    steps = [(found, rng.normal(size=(len(found), dim)).astype(np.float32)) for found in slots]
+    changes = [(found, step if is_delta else rows[found] + step) for found, step in steps]
+    turned, _ = np.linalg.qr(rng.normal(size=(dim, dim)))
+    curvature = Curvature(np.sort(rng.random(dim)), turned, 50 * rng.random(size))
+    whole, parts = Block(rows, Spectral()), Block(rows, Spectral())
+    for block in (whole, parts):
+        block.rule.prepare(curvature)  # type: ignore[attr-defined]
+    for found, values in changes:
+        whole.merge(found, values, is_delta)
+    changed = whole.finish(is_delta)
+    monkeypatch.setattr("any2vec.sync.rules.block.STRETCH_BYTES", 16 * dim * 5)
+    assert (parts.merge_all(changes, is_delta, ThreadPool(threads)) == changed).all()
+    assert (parts.rows == whole.rows).all() and parts._merging is None

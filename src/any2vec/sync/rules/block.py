@@ -21,6 +21,8 @@ from any2vec.types import State
 
 STRETCH_BYTES = 1 << 20
 """of rows and of what is merged of them, at a time: a share of a core's second-level cache"""
+SETTLED = 8
+"""times as many rows where a rule settles what was merged, which is called for each stretch"""
 
 
 def compile_merges(dim: int, bits: int = 32) -> None:
@@ -101,7 +103,7 @@ class Block:
         block. Each row meets its hosts in the same order, whatever the stretches and threads.
         """
         rule = self.rule
-        if not isinstance(rule, KernelRule) or rule.settles:
+        if not isinstance(rule, KernelRule):
             for slots, values in changes:
                 self.merge(slots, values, is_delta)
             return self.finish(is_delta)
@@ -112,13 +114,23 @@ class Block:
         step = max(1, min(len(self.rows), STRETCH_BYTES // (16 * max(1, self.rows.shape[1]))))
         changed = np.zeros(len(self.rows), bool)
 
+        def merge_settled(part: tuple[int, int]) -> None:
+            size = SETTLED * step
+            merging = _Merging(min(size, part[1] - part[0]), self.rows.shape[1])
+            for first in range(*part, size):
+                last = min(first + size, part[1])
+                for slots, values in changes:
+                    cut = slice(*np.searchsorted(slots, (first, last)))
+                    merging.add(rule, slots[cut] - first, values[cut], is_delta, self.rows[first:last])
+                changed[first:last] = merging.finish(rule, is_delta, self.rows[first:last], first)
+
         def merge(part: tuple[int, int]) -> None:
             merge_hosts(
                 rule.number, slots_H, values_H, size_H, step, part[0], part[1], is_delta, self.rows, rule.share_B,
                 changed,
             )  # fmt: skip
 
-        pool.each(merge, pool.parts(len(self.rows)))
+        pool.each(merge_settled if rule.settles else merge, pool.parts(len(self.rows)))
         return np.flatnonzero(changed)
 
 
@@ -139,12 +151,15 @@ class _Merging:
                 rule.number, slot_K, 0, now_KD, is_delta, start_BD, self._value, self._sum, self._count, rule.share_B
             )
 
-    def finish(self, rule: MergeRule, is_delta: bool, start_BD: np.ndarray) -> np.ndarray:
-        """Put what was merged into start_BD; bool (B,), whether any host changed a row."""
+    def finish(self, rule: MergeRule, is_delta: bool, start_BD: np.ndarray, first: int = 0) -> np.ndarray:
+        """Put what was merged into start_BD, whose first row is number `first` of the block.
+
+        Returns bool (B,): whether any host changed a row.
+        """
         assert isinstance(rule, KernelRule)
         size = len(start_BD)
         if rule.settles:
-            rule.settle(self._sum[:size], self._count[:size])
+            rule.settle(self._sum[:size], self._count[:size], first)
         finish_rows(rule.number, is_delta, start_BD, self._value[:size], self._sum[:size], self._count[:size])
         changed = self._count[:size] > 0
         self._count[:] = 0

@@ -31,8 +31,8 @@ class KernelRule(MergeRule):
         self.share_B = np.empty(0, np.float32)
         """float32 (B,) of AdaSum, or (0,): all 1"""
 
-    def settle(self, merged_BD: np.ndarray, count_B: np.ndarray) -> None:
-        """Change, in place, what was merged, float64, of the changes of so many hosts."""
+    def settle(self, merged_BD: np.ndarray, count_B: np.ndarray, first: int = 0) -> None:
+        """Change, in place, what was merged, float64, of the changes of so many hosts; first: row of the block."""
         return
 
     def combine(self, start_BD: np.ndarray, changes: Sequence[np.ndarray], out_BD: np.ndarray) -> None:
@@ -110,10 +110,11 @@ class Spectral(KernelRule, Curved):
     def prepare(self, curvature: Curvature) -> None:
         self._curvature = curvature
 
-    def settle(self, merged_BD: np.ndarray, count_B: np.ndarray) -> None:
+    def settle(self, merged_BD: np.ndarray, count_B: np.ndarray, first: int = 0) -> None:
         found = self._curvature
         assert found is not None, "a round is merged whose curvature is not known"
-        scale_along(merged_BD, count_B, SLOPE * found.step_B, found.value_D, found.vector_DD)
+        step_B = SLOPE * found.step_B[first : first + len(count_B)]
+        scale_along(merged_BD, count_B, step_B, found.value_D, found.vector_DD)
 
     def combine(self, start_BD: np.ndarray, changes: Sequence[np.ndarray], out_BD: np.ndarray) -> None:
         total_BD = np.sum(changes, axis=0)
