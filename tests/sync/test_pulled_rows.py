@@ -40,7 +40,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def trained(text: Path, scheme: str, **more: Any) -> any2vec.FitResult:
-    options = spread(logical_hosts=HOSTS, rounds_per_epoch=40, sync="blend", scheme=scheme, **more)
+    options = spread(logical_hosts=HOSTS, rounds_per_epoch=40, scheme=scheme, **more)
     return any2vec.fit(MODEL, text, epochs=1, threads=1, seed=3, **options)
 
 
