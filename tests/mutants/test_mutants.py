@@ -12,7 +12,7 @@ pytest.importorskip("coverage")
 
 from mutants.covering import Covering
 from mutants.faults import faults_of, with_fault
-from mutants.run import main, run_tests
+from mutants.run import judge_one, main, run_tests
 
 SOURCE = '''
 def share(total: int = 3, *, parts: list[int | None]) -> int:
@@ -87,3 +87,21 @@ def test_faults_of_covered_lines_are_drawn_and_judged(
     assert len(faults) == 2 and all(one["verdict"] in ("caught", "survived") for one in faults)
     shown = capsys.readouterr().out
     assert f"{sum(one['verdict'] == 'caught' for one in faults)} of 2 caught, 0 not judged" in shown
+
+
+def test_a_test_that_fails_by_itself_catches_nothing(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "planted_double.py").write_text("def double(a):\n    return a * 2\n", encoding="utf-8")
+    (tmp_path / "test_planted_broken.py").write_text(
+        "import planted_gone\n\ndef test_it():\n    pass\n", encoding="utf-8"
+    )
+    (tmp_path / "test_planted_double.py").write_text(
+        "from planted_double import double\n\ndef test_it():\n    assert double(2) == 4\n", encoding="utf-8"
+    )
+    covering = Covering.__new__(Covering)
+    names = {"test_planted_broken.py::test_it", "test_planted_double.py::test_it"}
+    covering.tests_by_line, covering.failed = {Path("planted_double.py"): {2: names}}, set()
+    covering.num_covered, covering.seconds = dict.fromkeys(names, 1), {}
+    for after, verdict in (("    return a + 2", "survived"), ("    return a * 3", "caught")):
+        one = {"file": "planted_double.py", "line": 2, "column": 11, "kind": "operator", "after": after, "before": ""}
+        assert judge_one(tmp_path, one, covering)["verdict"] == verdict
