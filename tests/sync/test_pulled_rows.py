@@ -189,3 +189,27 @@ def test_ids_of_the_next_round_go_along_with_what_the_last_has_changed(is_known:
     assert counted["inspect"] == (HEAD.size + ids) * (1 if is_known else 3)
     rows = 2 * (PART.size + 12 * 3 * 4)  # of the 23, rank 1 owns 12
     assert counted["reduce"] == 3 * (HEAD.size + rows) + (2 * ids if is_known else 0)
+
+
+@pytest.mark.parametrize(("method", "said"), [("_tell", "tells of 1 sets of rows"), ("_pack_values", "ends early")])
+def test_owners_that_leave_out_a_part(method: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a host of another job would: a sentence, and no table is touched."""
+
+    def work(transport: Transport) -> None:
+        start = start_tables()
+        rows = RoundRows(dict.fromkeys(start, 23), 3, lambda name, ids: start[name][ids])
+        agreement = Pulled(transport, rows, Rules(Sum), 32, True, AllRows(), None)
+        span = Span(0, 1, ProgressLine(0, 1, 0.0, 1.0))
+        agreement.begin_round(Work(span, 0, Round(0, (span,)), 1.0))
+
+    whole = getattr(Tracker, method)
+
+    def short(self: Tracker, first: Any, second: Any) -> Any:
+        found = whole(self, first, second)
+        if method == "_tell":
+            return found[:1]
+        return [[] for _ in found] if first == "output" else found
+
+    monkeypatch.setattr(Tracker, method, short)
+    with pytest.raises(MessageError, match=said):
+        run_logical(2, work)

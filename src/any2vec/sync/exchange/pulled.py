@@ -16,6 +16,7 @@ import numpy as np
 from any2vec.cluster.codec import empty_parts, pack_ids, pack_into, pack_rows, unpack_ids, unpack_lists, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
+from any2vec.errors import MessageError
 from any2vec.sync.base.curvature import Curvatures
 from any2vec.sync.base.host_rows import HostRows, gathered
 from any2vec.sync.base.pool import ThreadPool
@@ -25,6 +26,8 @@ from any2vec.sync.rules.block import Rules, load_rule_states, rule_states
 from any2vec.sync.rules.residual import Residuals
 from any2vec.tables.copying import gather_blocks, stripes
 from any2vec.types import Round, Span, State, Work
+
+_OUT_OF_STEP = "the hosts do not run the same job."
 
 
 class Inspector(Protocol):
@@ -221,6 +224,8 @@ class Tracker:
         """A round's rows, by table, where others have told this host of theirs."""
         rank, hosts = self.transport.rank, self.transport.hosts
         told = {**received, rank: needed.told[rank]}
+        if odd := [host for host, parts in told.items() if len(parts) != len(needed.mine)]:
+            raise MessageError(f"Rank {odd[0]} tells of {len(told[odd[0]])} sets of rows: {_OUT_OF_STEP}")
         asked = {}
         for index, label in enumerate(needed.mine):
             start, stop = self.shardings[label].bounds[rank : rank + 2]
@@ -254,8 +259,11 @@ def _split_parts(packed: list[Part], ids: list[np.ndarray]) -> list[list[Part]]:
 
 def _take_rows(parts: list[Part]) -> list[Part]:
     """The parts of one table's rows off the front of a message."""
-    first = parts.pop(0)
-    return [first] if first.array.dtype == np.float32 else [first, parts.pop(0)]
+    size = 1 if parts and parts[0].array.dtype == np.float32 else 2
+    if len(parts) < size:
+        raise MessageError(f"A message of rows ends early: {_OUT_OF_STEP}")
+    rows, parts[:size] = parts[:size], []
+    return rows
 
 
 class Pulled(Agreement):
