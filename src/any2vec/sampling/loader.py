@@ -29,7 +29,8 @@ _PATIENCE = 600.0
 class NeighborLoader:
     """Batches of seeds with the neighborhoods that they sample, one PyG `Data` each, made ahead by threads.
 
-    A script with PyG's `NeighborLoader` runs with its import changed. Seeds come first in `n_id`; `batch_size`,
+    A script with PyG's `NeighborLoader` runs with its import changed, unless it has heterogeneous data or options of
+    PyG's that are not here. Seeds come first in `n_id`; `batch_size`,
     `num_sampled_nodes`, `num_sampled_edges` and `input_id` are as PyG has them, `e_id` where it is asked for; whatever
     `data` has by node or by edge comes along for those sampled. Which neighbors are sampled depends on the seed, epoch,
     node and hop alone (`key="batch"`: on the batch, too), not on the number of threads. Each pass is the next epoch.
