@@ -36,6 +36,7 @@ def test_a_pool_is_the_beginning_of_its_stream(tmp_path: Path) -> None:
 
 def test_a_push_bound_of_its_own_reaches_the_cache() -> None:
     """Each update is pushed by itself with bound 0, and few are with bound 50."""
+    pytest.importorskip("torch", reason="models of clicks need torch")
     pushes = []
     for bound in (0, 50):
         options = {"dim": 2, "batch_size": 50, "bottom": "4", "top": "4"}
