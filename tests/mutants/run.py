@@ -102,6 +102,8 @@ def judge_one(tree: Path, one: dict[str, Any], covering: Covering) -> dict[str, 
     fault = Fault(one["line"], one["column"], one["kind"], one["before"], one["after"])
     path = tree / "src" / one["file"]
     source = path.read_text(encoding="utf-8")
+    if source.split("\n")[fault.line - 1] != fault.before:
+        raise RuntimeError(f"{one['file']}:{fault.line} is another line than when its fault was drawn; draw again.")
     names = covering.tests(Path(one["file"]), fault.line)
     tests, seconds = [], 0.0
     for name in names:

@@ -103,5 +103,14 @@ def test_a_test_that_fails_by_itself_catches_nothing(tmp_path: Path) -> None:
     covering.tests_by_line, covering.failed = {Path("planted_double.py"): {2: names}}, set()
     covering.num_covered, covering.seconds = dict.fromkeys(names, 1), {}
     for after, verdict in (("    return a + 2", "survived"), ("    return a * 3", "caught")):
-        one = {"file": "planted_double.py", "line": 2, "column": 11, "kind": "operator", "after": after, "before": ""}
+        one = {
+            "file": "planted_double.py",
+            "line": 2,
+            "column": 11,
+            "kind": "operator",
+            "after": after,
+            "before": "    return a * 2",
+        }
         assert judge_one(tmp_path, one, covering)["verdict"] == verdict
+    with pytest.raises(RuntimeError, match="another line"):
+        judge_one(tmp_path, one | {"before": "    return a"}, covering)
