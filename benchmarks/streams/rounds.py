@@ -39,10 +39,13 @@ from any2vec.tasks.stream.hosts.work_queue import QueueLearner
 from any2vec.train.loop import run
 from any2vec.types import Stats, Work
 from benchmarks.streams.traffic_formula import dense_bytes, sparse_bytes
+from benchmarks.table import RowError
 
 WINDOW, NEGATIVES = 5, 10
 """of the system of 2018"""
 LINE = 20
+PATIENCE = 120.0
+"""seconds of a round"""
 TRAINING = ("pull", "push", "tick", "reduce", "broadcast")
 """phases of what the trainers' agreement sends; the batches themselves are apart"""
 
@@ -68,15 +71,16 @@ class Watched(ServedBatches):
     accessed = 0
 
     def after(self, work: Work[TokenBatch], stats: Stats) -> None:
-        bounds, transport = np.array(self.tables.bounds), self.tables.client.transport
+        transport = self.tables.client.transport
         asked, changed = [], []
         for name, rows in self._rows.items():
+            bounds = np.array(self.tables.bounds[name])  # of all tables alike
             is_changed = (self.here[name][rows] != self._start[name]).any(axis=1)
             asked.append(np.diff(np.searchsorted(self._places[name], bounds)).tolist())
             changed.append(np.diff(np.searchsorted(self._places[name][is_changed], bounds)).tolist())
             self.accessed += len(rows)
         sizes = np.diff(bounds).tolist()
-        self.said.update(sparse_bytes(asked, changed, sizes, self.tables.shape[1], transport.hosts, transport.rank))
+        self.said.update(sparse_bytes(asked, changed, sizes, self.here[name].shape[1], transport.hosts, transport.rank))
         super().after(work, stats)
 
 
@@ -142,8 +146,11 @@ def _assign(shape: Shape, transport: Transport, learner: QueueLearner) -> list[f
     for at in range(0, len(made), trainers):
         for batch in made[at : at + trainers]:
             learner.run(batch.work)
+        deadline = time.monotonic() + PATIENCE
         while learner.work_queue.under_way:
             time.sleep(0.0005)
+            if time.monotonic() > deadline:
+                raise RowError(f"a round was not over after {PATIENCE:g} s: a trainer has ended, or is stuck")
             learner.run(TokenBatch(0, np.zeros(0, np.int32), 0).work)
         moments.append(time.perf_counter())
     learner.work_queue.close()
