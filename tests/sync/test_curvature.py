@@ -20,7 +20,7 @@ from any2vec.sync.base.curvature import Curvature, Curvatures
 from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.rules.block import Block, Rules
 from any2vec.sync.rules.merges import Spectral, Sum
-from any2vec.tables.copying import stripes
+from any2vec.tables.copying import num_rows_of, stripes
 from naive.rows.spectral import moment
 from spreads import spread
 
@@ -42,7 +42,7 @@ def heard(hosts: int, rule: type[Sum] | type[Spectral] = Heard) -> list[tuple[di
     tables["input"][:5] *= 3
 
     def host(transport: Transport) -> tuple[dict[str, Any], int]:
-        cut = stripes({name: len(table) for name, table in tables.items()}, hosts)
+        cut = stripes(num_rows_of(tables), hosts)
         owned = {name: where.ids(transport.rank) for name, where in cut.items()}
         blocks = {name: Rules(rule).block(name, tables[name][ids], ids) for name, ids in owned.items()}
         Curvatures(transport, lambda: even_steps(len(tables["input"]) - 2), blocks, cut).prepare(3)

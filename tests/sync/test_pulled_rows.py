@@ -22,7 +22,7 @@ from any2vec.sync.exchange.pulled import Pulled, Tracker
 from any2vec.sync.rules.block import Rules
 from any2vec.sync.rules.merges import Sum
 from any2vec.tables import copying
-from any2vec.tables.copying import gather_blocks, stripes
+from any2vec.tables.copying import gather_blocks, num_rows_of, stripes
 from any2vec.types import ProgressLine, Round, Span, Work
 from spreads import spread
 
@@ -122,21 +122,23 @@ def test_memory_of_a_round_is_used_again_and_grows_with_it() -> None:
     assert rows.tables["input"].shape == (0, 3)
 
 
+def begin_first_round(transport: Transport) -> None:
+    """A host that pulls all rows for a round."""
+    start = start_tables()
+    rows = RoundRows(dict.fromkeys(start, 23), 3, lambda name, ids: start[name][ids])
+    span = Span(0, 1, ProgressLine(0, 1, 0.0, 1.0))
+    agreement = Pulled(transport, rows, Rules(Sum), 32, True, AllRows(), None)
+    agreement.begin_round(Work(span, 0, Round(0, (span,)), 1.0))
+
+
 def test_owners_that_send_rows_of_another_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a faulty host would: they do not reach the table."""
-
-    def work(transport: Transport) -> None:
-        start = start_tables()
-        rows = RoundRows(dict.fromkeys(start, 23), 3, lambda name, ids: start[name][ids])
-        agreement = Pulled(transport, rows, Rules(Sum), 32, True, AllRows(), None)
-        span = Span(0, 1, ProgressLine(0, 1, 0.0, 1.0))
-        agreement.begin_round(Work(span, 0, Round(0, (span,)), 1.0))
 
     read = Tracker._read
     cut = lambda self, messages: {name: [rows[:, :2] for rows in of] for name, of in read(self, messages).items()}  # noqa: E731
     monkeypatch.setattr(Tracker, "_read", cut)
     with pytest.raises(MessageError, match="rows of shape"):
-        run_logical(2, work)
+        run_logical(2, begin_first_round)
 
 
 @pytest.mark.parametrize("hosts", [1, 3])
@@ -152,7 +154,7 @@ def test_a_result_is_gathered_in_turns(hosts: int, monkeypatch: pytest.MonkeyPat
         return found
 
     def work(transport: Transport) -> dict[str, np.ndarray] | None:
-        cut = stripes({name: len(table) for name, table in tables.items()}, hosts)
+        cut = stripes(num_rows_of(tables), hosts)
         blocks = {name: table[cut[name].ids(transport.rank)] for name, table in tables.items()}
         return gather_blocks(transport, blocks, cut)
 
@@ -195,13 +197,6 @@ def test_ids_of_the_next_round_go_along_with_what_the_last_has_changed(is_known:
 def test_owners_that_leave_out_a_part(method: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a host of another job would: a sentence, and no table is touched."""
 
-    def work(transport: Transport) -> None:
-        start = start_tables()
-        rows = RoundRows(dict.fromkeys(start, 23), 3, lambda name, ids: start[name][ids])
-        agreement = Pulled(transport, rows, Rules(Sum), 32, True, AllRows(), None)
-        span = Span(0, 1, ProgressLine(0, 1, 0.0, 1.0))
-        agreement.begin_round(Work(span, 0, Round(0, (span,)), 1.0))
-
     whole = getattr(Tracker, method)
 
     def short(self: Tracker, first: Any, second: Any) -> Any:
@@ -212,4 +207,4 @@ def test_owners_that_leave_out_a_part(method: str, said: str, monkeypatch: pytes
 
     monkeypatch.setattr(Tracker, method, short)
     with pytest.raises(MessageError, match=said):
-        run_logical(2, work)
+        run_logical(2, begin_first_round)

@@ -46,6 +46,11 @@ def check_lists(ids: Sequence[np.ndarray], rows: Sequence[np.ndarray], dim: int)
             raise MessageError(f"A host sent rows of shape {values.shape} where ({len(which)}, {dim}) are due.")
 
 
+def num_rows_of(tables: Mapping[str, np.ndarray]) -> dict[str, int]:
+    """name -> V."""
+    return {name: len(table) for name, table in tables.items()}
+
+
 def stripes(num_rows: Mapping[str, int], hosts: int) -> dict[str, Striped]:
     """Who owns the rows of each table."""
     found = {size: Striped(size, hosts) for size in set(num_rows.values())}

@@ -13,7 +13,7 @@ import numpy as np
 
 from any2vec.kernels.rows.rows import gather_rows
 from any2vec.sync.base.pool import ThreadPool
-from any2vec.tables.copying import put_lists, rows_of
+from any2vec.tables.copying import num_rows_of, put_lists, rows_of
 
 ROOM = 8
 """a table that grows gets room for one part in so many more: rounds differ a little"""
@@ -53,7 +53,7 @@ class WholeTables(HostRows):
 
     def __init__(self, tables: dict[str, np.ndarray]) -> None:
         self.tables = tables
-        self.num_rows = {name: len(table) for name, table in tables.items()}
+        self.num_rows = num_rows_of(tables)
         self._ids: dict[str, Sequence[np.ndarray]] = {}
 
     def first(self, name: str, ids: np.ndarray) -> np.ndarray:

@@ -14,10 +14,10 @@ import numpy as np
 from any2vec.cluster.transport import Transport
 from any2vec.plan.lookahead.oracle import NextUseOracle
 from any2vec.sync.drivers.rounds import Agreement
-from any2vec.sync.exchange.pulled import Inspector
+from any2vec.sync.exchange.pulled import Inspector, marks_of
 from any2vec.sync.options.row_cache import CachedRows
 from any2vec.tables.cache.cached_table import CachedTable, gather_tables
-from any2vec.tables.copying import stripes
+from any2vec.tables.copying import num_rows_of, stripes
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import Lease
 from any2vec.types import Round, Span, Work
@@ -47,7 +47,7 @@ class Cached(Agreement):
         """rounds of this run"""
         self._leases: dict[str, Lease] = {}
         self._places = lru_cache(maxsize=4)(self._find_places)  # both tables ask, one after the other
-        self._shardings = stripes({name: len(table) for name, table in tables.items()}, transport.hosts)
+        self._shardings = stripes(num_rows_of(tables), transport.hosts)
         self._cached = {name: self._table(name, options, counts.get(name, np.empty(0))) for name in tables}
         for table in self._cached.values():
             table.start()
@@ -85,9 +85,7 @@ class Cached(Agreement):
     def _find_places(self, step: int) -> dict[str, np.ndarray]:
         """By table the places, ascending, of the rows of a round."""
         epoch, coming = self._coming[step]
-        marks = {name: np.zeros(len(table), np.uint8) for name, table in self.tables.items()}
-        for span in coming.spans:
-            self._inspector.inspect(epoch, span.start, span.stop, marks)
+        marks = marks_of(self._inspector, num_rows_of(self.tables), epoch, coming)
         return {name: self._shardings[name].marked(mark) for name, mark in marks.items()}
 
     def _busiest(self, name: str, uses_V: np.ndarray, number: int) -> np.ndarray:

@@ -32,11 +32,12 @@ from any2vec.errors import InputError
 from any2vec.plan.sharding.sharding import Contiguous
 from any2vec.sync.base.members import Rows, Watch, exchange_among, reduce_rows, share_rows
 from any2vec.sync.drivers.rounds import Agreement
-from any2vec.sync.exchange.pulled import Inspector
+from any2vec.sync.exchange.pulled import Inspector, marks_of
 from any2vec.sync.exchange.site_rows import SiteRows
 from any2vec.sync.options.names import Gaia
 from any2vec.sync.options.rules import rule_class
 from any2vec.sync.rules.block import Rules
+from any2vec.tables.copying import num_rows_of
 from any2vec.types import Span, State, Work
 
 _STEP, _HIGH, _LOW = 0.005, 1.1, 0.9
@@ -170,9 +171,7 @@ class ApproximatelySynchronous(Agreement):
 
     def _reads(self, work: Work[Span]) -> dict[str, np.ndarray]:
         """Slots of this host's blocks that the hosts of the site read in a round."""
-        marks = {name: np.zeros(len(table), np.uint8) for name, table in self.tables.items()}
-        for span in work.round.spans:
-            self._inspector.inspect(work.epoch, span.start, span.stop, marks)
+        marks = marks_of(self._inspector, num_rows_of(self.tables), work.epoch, work.round)
         rows_of = {name: Rows(self._sharding[name], np.flatnonzero(mark), []) for name, mark in marks.items()}
 
         def union(name: str, size: int, each: list[list[np.ndarray]]) -> np.ndarray:

@@ -37,6 +37,14 @@ class Inspector(Protocol):
         """Put 1 into marks, uint8 (V,) by table, for each row that work on these positions reads or changes."""
 
 
+def marks_of(inspector: Inspector, num_rows: Mapping[str, int], epoch: int, round_: Round) -> dict[str, np.ndarray]:
+    """uint8 (V,) by table: 1 for each row that a round reads or changes."""
+    marks = {name: np.zeros(size, np.uint8) for name, size in num_rows.items()}
+    for span in round_.spans:
+        inspector.inspect(epoch, span.start, span.stop, marks)
+    return marks
+
+
 @dataclass(frozen=True)
 class Needed:
     """What this host will read in a round, before its owners know; by label."""
@@ -96,9 +104,8 @@ class Tracker:
 
     def needed(self, epoch: int, round_: Round) -> Needed:
         """Find out which rows a round needs; nothing travels."""
-        marks = {name: np.zeros(size, np.uint8) for name, size in self.rows.num_rows.items() if not is_state(name)}
-        for span in round_.spans:
-            self.inspector.inspect(epoch, span.start, span.stop, marks)
+        num_rows = {name: size for name, size in self.rows.num_rows.items() if not is_state(name)}
+        marks = marks_of(self.inspector, num_rows, epoch, round_)
         tracked: dict[str, np.ndarray] = {}
         for name, mark in marks.items():
             label = self.labels[name]

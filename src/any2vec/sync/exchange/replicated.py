@@ -20,7 +20,7 @@ from any2vec.sync.base.states import bits_of
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.rules.block import Rules, load_rule_states, rule_states
 from any2vec.sync.rules.residual import Residuals
-from any2vec.tables.copying import gather_blocks, put_rows, rows_of, stripes
+from any2vec.tables.copying import gather_blocks, num_rows_of, put_rows, rows_of, stripes
 from any2vec.types import Span, State, Work
 
 
@@ -47,7 +47,7 @@ class Replicated(Agreement):
         self.tables = tables
         self.bits = bits
         self.sparse = sparse
-        self._shardings = stripes({name: len(table) for name, table in tables.items()}, transport.hosts)
+        self._shardings = stripes(num_rows_of(tables), transport.hosts)
         owned = {name: where.ids(transport.rank) for name, where in self._shardings.items()}
         self._blocks = {name: rules.block(name, rows_of(tables[name], ids), ids) for name, ids in owned.items()}
         self._curvatures = Curvatures(transport, rules.steps, self._blocks, self._shardings)

@@ -10,11 +10,11 @@ import numpy as np
 from any2vec.cluster.codec import pack_rows, unpack_rows
 from any2vec.cluster.transport import Transport
 from any2vec.sync.drivers.rounds import Agreement
-from any2vec.sync.exchange.pulled import Inspector
+from any2vec.sync.exchange.pulled import Inspector, marks_of
 from any2vec.sync.rules.block import Block
 from any2vec.sync.rules.merges import Sum
 from any2vec.sync.rules.residual import Residuals
-from any2vec.tables.copying import gather_blocks, stripes
+from any2vec.tables.copying import gather_blocks, num_rows_of, stripes
 from any2vec.tables.server.blocks.row_block import Added, RowBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.server import RowServer
@@ -51,7 +51,7 @@ class Served(Agreement, ABC):
         self.residuals = Residuals({name: table.shape for name, table in tables.items()} if bits < 32 else {})
         self.clock = 0
         self._inspector = inspector
-        self._shardings = stripes({name: len(table) for name, table in tables.items()}, transport.hosts)
+        self._shardings = stripes(num_rows_of(tables), transport.hosts)
         mine = {name: table[self._shardings[name].ids(transport.rank)] for name, table in tables.items()}
         self._in_step = bound == 0
         self._blocks = {
@@ -70,9 +70,7 @@ class Served(Agreement, ABC):
 
     def begin_round(self, work: Work[Span]) -> None:
         """Find out which rows the round needs, and pull them."""
-        marks = {name: np.zeros(len(table), np.uint8) for name, table in self.tables.items()}
-        for span in work.round.spans:
-            self._inspector.inspect(work.epoch, span.start, span.stop, marks)
+        marks = marks_of(self._inspector, num_rows_of(self.tables), work.epoch, work.round)
         self._places = {name: self._shardings[name].marked(mark) for name, mark in marks.items()}
         self._needed = {name: self._shardings[name].rows(places) for name, places in self._places.items()}
         self._start = self.client.pull(self._places, self.clock, self.bits)
