@@ -67,6 +67,15 @@ def cut_groups(
 
 
 @jit
+def cut_by(key_M: np.ndarray, stop_N1: np.ndarray) -> None:
+    """stop[n]:stop[n + 1] = where those of key n stand once they are grouped; int64 (N + 1,), zeros on entry."""
+    for m in range(key_M.size):
+        stop_N1[key_M[m] + 1] += 1
+    for n in range(stop_N1.size - 1):
+        stop_N1[n + 1] += stop_N1[n]
+
+
+@jit
 def bags_of(start_P1: np.ndarray, bag_M: np.ndarray) -> None:
     """bag_M[m] = the bag p with start_P1[p] <= m < start_P1[p + 1]; bag_M int32."""
     for p in range(start_P1.size - 1):

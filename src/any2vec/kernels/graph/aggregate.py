@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.kernels.common.jit import fast_jit
-from any2vec.kernels.common.prefetch import prefetch_place
+from any2vec.kernels.common.prefetch import prefetch_row
 
 _AHEAD = 8
 
@@ -21,7 +21,7 @@ def aggregate_rows(
 
     stop int64, neighbor integers; x and out of one float type, C order. Four rows are added up at a time.
     """
-    flat, dim = x_MD.reshape(-1), x_MD.shape[1]
+    dim = x_MD.shape[1]
     for i in range(stop_F1.size - 1):
         start, stop = stop_F1[i], stop_F1[i + 1]
         for d in range(dim):
@@ -29,8 +29,7 @@ def aggregate_rows(
         j = start
         while j + 4 <= stop:
             for ahead in range(j + _AHEAD, min(j + _AHEAD + 4, neighbor_S.size)):
-                for d in range(0, dim, 16):
-                    prefetch_place(flat, neighbor_S[ahead] * dim + d)
+                prefetch_row(x_MD, neighbor_S[ahead])
             a, b, c, e = neighbor_S[j], neighbor_S[j + 1], neighbor_S[j + 2], neighbor_S[j + 3]
             for d in range(dim):
                 out_FD[i, d] += (x_MD[a, d] + x_MD[b, d]) + (x_MD[c, d] + x_MD[e, d])

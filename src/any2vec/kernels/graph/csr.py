@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from any2vec.kernels.common.grouping import cut_by
 from any2vec.kernels.common.jit import jit
 
 
@@ -31,10 +32,7 @@ def count_ends(
 def transpose_pattern(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The transposed pattern: (indptr int64 (N + 1,), indices int32 (M,)), rows ascending. No duplicates needed."""
     out_indptr = np.zeros_like(indptr)
-    for edge in range(indices.size):
-        out_indptr[indices[edge] + 1] += 1
-    for node in range(indptr.size - 1):
-        out_indptr[node + 1] += out_indptr[node]
+    cut_by(indices, out_indptr)
     out_indices = np.empty_like(indices)
     place = out_indptr[:-1].copy()
     for node in range(indptr.size - 1):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from any2vec.kernels.common.grouping import cut_by
 from any2vec.kernels.common.jit import jit
 from any2vec.kernels.common.prefetch import prefetch_place
 from any2vec.kernels.common.rng import below, draw, unit
@@ -222,10 +223,7 @@ def group_by_target(
 
     indptr: int64 (N + 1,), zeros on entry; src int32, id int64 (E,).
     """
-    for edge in range(dst_E.size):
-        indptr[dst_E[edge] + 1] += 1
-    for node in range(indptr.size - 1):
-        indptr[node + 1] += indptr[node]
+    cut_by(dst_E, indptr)
     place = indptr[:-1].copy()
     for edge in range(dst_E.size):
         at = place[dst_E[edge]]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from any2vec.kernels.common.grouping import cut_by
 from any2vec.kernels.common.jit import jit
 
 
@@ -27,10 +28,7 @@ def group_buckets(row_MC: np.ndarray, bucket_M: np.ndarray, first_B1: np.ndarray
     first_B1 int64 (B + 1,) is written, too.
     """
     first_B1[:] = 0
-    for m in range(bucket_M.size):
-        first_B1[bucket_M[m] + 1] += 1
-    for b in range(first_B1.size - 1):
-        first_B1[b + 1] += first_B1[b]
+    cut_by(bucket_M, first_B1)
     next_B = first_B1[:-1].copy()
     for m in range(bucket_M.size):
         place = next_B[bucket_M[m]]

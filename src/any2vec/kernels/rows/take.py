@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.kernels.common.jit import jit
-from any2vec.kernels.common.prefetch import prefetch_place
+from any2vec.kernels.common.prefetch import prefetch_place, prefetch_row
 
 _AHEAD = 8
 _TO_FLOAT = np.float32(2.0**112)
@@ -19,7 +19,7 @@ _13, _16 = np.uint32(13), np.uint32(16)
 
 @jit
 def _request(flat: np.ndarray, first: int, dim: int, step: int) -> None:
-    """A row's lines, of `step` numbers each."""
+    """A row's lines, of `step` numbers each; of float32 `prefetch_row` does it."""
     for column in range(0, dim, step):
         prefetch_place(flat, first + column)
 
@@ -27,12 +27,11 @@ def _request(flat: np.ndarray, first: int, dim: int, step: int) -> None:
 @jit
 def take_floats(table_VD: np.ndarray, id_K: np.ndarray, rows_KD: np.ndarray) -> None:
     """rows[k] = table[id[k]], float32."""
-    flat, dim = table_VD.reshape(-1), table_VD.shape[1]
     for k in range(id_K.size):
         if k + _AHEAD < id_K.size:
-            _request(flat, np.int64(id_K[k + _AHEAD]) * dim, dim, 16)
+            prefetch_row(table_VD, id_K[k + _AHEAD])
         row = id_K[k]
-        for d in range(dim):
+        for d in range(table_VD.shape[1]):
             rows_KD[k, d] = table_VD[row, d]
 
 
