@@ -99,12 +99,14 @@ def show_graph(
 
 
 def _tell(found: dict[str, Any], as_json: bool) -> None:
+    from any2vec.data.attributed.graph import SPLITS
+
     if as_json:
         print_json(found)
         return
     kinds = ["directed" if found["is_directed"] else "undirected", "weighted" if found["is_weighted"] else ""]
     degree = f"mean degree {found['mean_degree']:.1f}, most {found['most_degree']:,}"
-    sizes = ", ".join(f"{part} {found[part][0]:,}" for part in ("train", "val", "test") if found["splits"])
+    sizes = ", ".join(f"{part} {found[part][0]:,}" for part in SPLITS if found["splits"])
     more = f"{found['splits']:,}; the first: " if found["splits"] > 1 else ""
     pairs = [
         ("graph", f"{found['nodes']:,} nodes, {found['edges']:,} edges, {' '.join(filter(None, kinds))}"),

@@ -119,20 +119,20 @@ def _merged(entries: tuple[np.ndarray, ...], num_nodes: int) -> tuple[np.ndarray
     key_M = row_M.astype(np.int64) * num_nodes + column_M
     if not len(weight_M) and not len(type_M):
         key_M.sort()
-        key_M = key_M[_is_first(key_M)]
+        key_M = key_M[is_first(key_M)]
         return (key_M // num_nodes).astype(np.int32), (key_M % num_nodes).astype(np.int32), weight_M, type_M
     order = np.lexsort((type_M, key_M)) if len(type_M) else np.argsort(key_M, kind="stable")
     key_M, type_M = key_M[order], type_M[order] if len(type_M) else type_M
-    first = np.flatnonzero(_is_first(key_M) if not len(type_M) else _is_first(key_M) | _is_first(type_M))
+    first = np.flatnonzero(is_first(key_M) if not len(type_M) else is_first(key_M) | is_first(type_M))
     if len(weight_M):
         weight_M = np.add.reduceat(weight_M[order].astype(np.float64), first).astype(np.float32)
     chosen = order[first]
     return row_M[chosen], column_M[chosen], weight_M, type_M[first] if len(type_M) else type_M
 
 
-def _is_first(value_M: np.ndarray) -> np.ndarray:
-    """Whether each is another than the one before."""
-    return np.concatenate([np.ones(1, bool), value_M[1:] != value_M[:-1]])
+def is_first(value_M: np.ndarray) -> np.ndarray:
+    """bool (M,): whether each is another than the one before."""
+    return np.concatenate([np.ones(min(1, len(value_M)), bool), value_M[1:] != value_M[:-1]])
 
 
 def transposed(indptr: np.ndarray, indices: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:

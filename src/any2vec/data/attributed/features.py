@@ -5,7 +5,7 @@ Legend: N nodes, D features, K rows taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
@@ -105,8 +105,3 @@ def feature_chunks(matrix: Any, kind: str, name: str) -> Iterator[tuple[np.ndarr
         if not np.isfinite(kept).all():
             raise DataError(f"{name} holds {np.abs(rows).max():g}, beyond what float16 holds; keep float32.")
         yield kept, np.empty(0, np.float32)
-
-
-def row_numbers(num_nodes: int) -> Sequence[str]:
-    """Keys of nodes that are numbered."""
-    return [str(row) for row in range(num_nodes)]

@@ -151,7 +151,7 @@ class EdgeReader:
                 self.weights.append(self._floats(begins[:found, 2], ends[:found, 2], lines))
             yield begins[:found, :2].ravel(), ends[:found, :2].ravel(), lines
         if not has_edges and not self.lines_before:
-            raise DataError(f"{self.name} holds no edges; give at least one line with two ids.")
+            raise DataError(NO_EDGES.format(self.name))
 
     def _where(self, byte: int) -> str:
         """File and line of a byte."""

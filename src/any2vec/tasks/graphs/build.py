@@ -11,6 +11,7 @@ import numpy as np
 
 from any2vec.checks import check_fields
 from any2vec.data.attributed.edges import ReadWholeError, read_pieces
+from any2vec.data.attributed.entries import is_first
 from any2vec.data.attributed.graph import FORMAT, AttributedGraph
 from any2vec.data.attributed.writer import Edges, GraphWriter
 from any2vec.data.graph.graph import MAX_NODES, Graph
@@ -21,7 +22,7 @@ from any2vec.data.options import GraphOptions
 from any2vec.data.vocab.found_texts import integer_keys
 from any2vec.errors import DataError
 from any2vec.tasks.graphs.nodes import Nodes, node_labels, node_splits
-from any2vec.tasks.layers.prepare import open_features
+from any2vec.tasks.layers.prepare import OpenFeatures, open_features
 from any2vec.types import Stage, as_reading
 
 _NO_TYPES = np.empty(0, np.int32)
@@ -84,17 +85,23 @@ def write_graph(
 
         pieces, num_nodes, own = of_pyg(source)
         options = replace(options, **{name: value for name, value in own.items() if getattr(options, name) is None})
+        options = replace(options, **more)
         edges = _Edges(Nodes(num_nodes), lambda: iter([pieces]), True, "The PyG data")
-        return _written(edges, Path(out), replace(options, **more), overwrite)
+        return _written(edges, Path(out), options, _opened(options), overwrite)
     options = replace(options, **more)
-    keys, matrix, name = (None, None, "") if options.features is None else open_features(options.features)
-    known = None if matrix is None else Nodes(matrix.shape[0], keys, features=name)
-    if isinstance(source, str | Path) and is_regular(str(source)) and keys is None and _is_for_pieces(str(source)):
+    found = _opened(options)
+    known = None if found is None else Nodes(found.matrix.shape[0], found.keys, features=found.name)
+    has_keys = found is not None and found.keys is not None
+    if isinstance(source, str | Path) and is_regular(str(source)) and not has_keys and _is_for_pieces(str(source)):
         try:
-            return _written(_in_pieces(str(source), reading, known, stage), Path(out), options, overwrite)
+            return _written(_in_pieces(str(source), reading, known, stage), Path(out), options, found, overwrite)
         except ReadWholeError:
             pass
-    return _written(_whole(source, reading, known, stage), Path(out), options, overwrite)
+    return _written(_whole(source, reading, known, stage), Path(out), options, found, overwrite)
+
+
+def _opened(options: BuildOptions) -> OpenFeatures | None:
+    return None if options.features is None else open_features(options.features)
 
 
 def _is_for_pieces(name: str) -> bool:
@@ -102,7 +109,9 @@ def _is_for_pieces(name: str) -> bool:
     return form_of(name) != "array" and stem.suffix.lower() != ".mtx"
 
 
-def _written(edges: _Edges, out: Path, options: BuildOptions, overwrite: bool) -> AttributedGraph:
+def _written(
+    edges: _Edges, out: Path, options: BuildOptions, features: OpenFeatures | None, overwrite: bool
+) -> AttributedGraph:
     nodes = edges.nodes
     with atomic_folder(out, overwrite, FORMAT) as folder, GraphWriter(folder, nodes.num) as writer:
         classes: list[str] = []
@@ -111,11 +120,11 @@ def _written(edges: _Edges, out: Path, options: BuildOptions, overwrite: bool) -
             writer.put("labels", labels)
         if options.split is not None:
             writer.put("splits", node_splits(options.split, options.split_index, nodes))
-        if options.features is not None:
-            _, matrix, name = open_features(options.features)
-            if matrix.shape[0] != nodes.num:
-                raise DataError(f"{name} has {matrix.shape[0]:,} rows for {nodes.num:,} nodes; give one a node.")
-            writer.put_features(matrix, options.feature_type, name)
+        if features is not None:
+            num_rows, name = features.matrix.shape[0], features.name
+            if num_rows != nodes.num:
+                raise DataError(f"{name} has {num_rows:,} rows for {nodes.num:,} nodes; give one a node.")
+            writer.put_features(features.matrix, options.feature_type, name)
         if nodes.keys is not None:
             writer.put_keys(nodes.keys)
         elif nodes.ids is not None:
@@ -158,7 +167,7 @@ def _distinct(parts: list[np.ndarray]) -> np.ndarray:
     """Ascending. As `np.unique`, which hashes integers, several times slower than it sorts them."""
     values = np.concatenate(parts)
     values.sort()
-    return values[np.concatenate([[True], values[1:] != values[:-1]])[: len(values)]]
+    return values[is_first(values)]
 
 
 def _whole(source: Any, options: GraphOptions, known: Nodes | None, stage: Stage | None) -> _Edges:

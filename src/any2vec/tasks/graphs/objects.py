@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.data.attributed.graph import SPLITS
 from any2vec.data.attributed.tensors import as_numpy, edges_of
 from any2vec.errors import DataError
 
@@ -28,6 +29,6 @@ def of_pyg(data: Any) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndar
     if len(pieces[2]) and not (np.isfinite(pieces[2]) & (pieces[2] > 0)).all():
         raise DataError("The PyG data has edge weights that are not finite numbers above 0; drop those edges.")
     own: dict[str, Any] = {"features": as_numpy(getattr(data, "x", None)), "labels": as_numpy(getattr(data, "y", None))}
-    masks = {part: as_numpy(getattr(data, f"{part}_mask", None)) for part in ("train", "val", "test")}
+    masks = {part: as_numpy(getattr(data, f"{part}_mask", None)) for part in SPLITS}
     own["split"] = {part: mask for part, mask in masks.items() if mask is not None} or None
     return pieces, num_nodes, own

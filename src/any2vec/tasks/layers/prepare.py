@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from any2vec.data.attributed.features import check_finite, open_matrix, row_numbers
+from any2vec.data.attributed.features import check_finite, open_matrix
 from any2vec.data.attributed.graph import SPLITS
 from any2vec.data.graph.augment import Features, augment, multiply, normalized_adjacency
 from any2vec.data.graph.reader import open_graph
@@ -149,11 +149,22 @@ def read_features(source: Any) -> tuple[Sequence[str], Features]:
     with np.errstate(over="ignore"):
         features = matrix.astype(np.float32)
     check_finite(features.data if sparse.issparse(features) else features, name)
-    return row_numbers(features.shape[0]) if keys is None else list(keys), features
+    return [str(row) for row in range(features.shape[0])] if keys is None else list(keys), features
 
 
-def open_features(source: Any) -> tuple[Sequence[str] | None, Any, str]:
-    """(keys, None where rows are numbered; the matrix, dense or sparse, a .npy file's mapped; its name for messages).
+class OpenFeatures(NamedTuple):
+    """Features as they come: a .npy file's are mapped."""
+
+    keys: Sequence[str] | None
+    """None: rows are numbered"""
+    matrix: Any
+    """dense or sparse"""
+    name: str
+    """for messages"""
+
+
+def open_features(source: Any) -> OpenFeatures:
+    """Features of nodes, from a file or from memory.
 
     Raises:
         DataError: it cannot be read, or is no matrix.
@@ -167,8 +178,8 @@ def open_features(source: Any) -> tuple[Sequence[str] | None, Any, str]:
         except FormatError as error:
             raise DataError(f"Features are a .npy or .npz file, or vectors that any2vec reads. {error}") from error
     if isinstance(source, Embeddings):
-        return source.keys, open_matrix(source.vectors, name), name
-    return None, open_matrix(source, name), name
+        return OpenFeatures(source.keys, open_matrix(source.vectors, name), name)
+    return OpenFeatures(None, open_matrix(source, name), name)
 
 
 def _labels(source: Any, row_of: dict[str, int]) -> tuple[np.ndarray, list[str]]:
