@@ -136,13 +136,17 @@ def _curve(bench: Bench, case: Case) -> dict[int, dict[str, float]]:
 
 def _run(bench: Bench, case: Case) -> dict[str, Any]:
     """The run, or what is kept of it."""
-    size, held = case.steps * BATCH * TRAINERS, _test(bench)
-    start = (case.seed - 1) * (_steps(bench) * BATCH * TRAINERS + held)
-    stop = start + size
-    cut, hosts = ((start, stop), (stop, stop + held)), SPREAD | {"cache": case.cache}
+    start, stop = _part(bench, case)
+    cut, hosts = ((start, stop), (stop, stop + _test(bench))), SPREAD | {"cache": case.cache}
     found = planted_runs(bench, _stream(bench, case.zipf), *cut, OPTIONS, [hosts], case.seed, case.push_bound)
     one: dict[str, Any] = found["runs"][0]
     return one
+
+
+def _part(bench: Bench, case: Case) -> tuple[int, int]:
+    """Examples of the stream that a case trains on; those that are held out are behind them."""
+    start = (case.seed - 1) * (_steps(bench) * BATCH * TRAINERS + _test(bench))
+    return start, start + case.steps * BATCH * TRAINERS
 
 
 def _told(bench: Bench, case: Case) -> str:
@@ -185,9 +189,8 @@ def _traffic(bench: Bench, case: Case, share: float) -> Traffic:
     def make() -> dict[str, int]:
         from any2vec.testing.planted_clicks import PlantedClicks
 
-        size = case.steps * BATCH * TRAINERS
-        first = (case.seed - 1) * (_steps(bench) * BATCH * TRAINERS + _test(bench))
-        clicks = PlantedClicks(first + size, **_stream(bench, case.zipf))
+        first, stop = _part(bench, case)
+        clicks = PlantedClicks(stop, **_stream(bench, case.zipf))
 
         def trace() -> Iterator[list[np.ndarray]]:
             for step in range(case.steps):
