@@ -13,6 +13,7 @@ from any2vec.plan.cost.volume import (
     RoundSets,
     Volume,
     block_sizes,
+    curvature_flows,
     first_volume,
     no_rows,
     report_bytes,
@@ -43,12 +44,18 @@ def run_volumes(
     """What goes before the first rounds of a run, `ahead` of them, and then with each of its rounds.
 
     ahead: how many rounds later that one is whose ids go along: 1, with overlap 2. is_curved: whether the rule asks for
-    the curvature of a round.
+    the curvature of a round, which goes along with rows that are pulled; with overlap the last round has messages for it.
     """
     coming = [*sets[ahead:], *[no_rows(hosts)] * ahead]
     rounds = [
         round_volume(scheme, num_rows, hosts, dim, bits, *pair, is_curved) for pair in zip(sets, coming, strict=True)
     ]
+    if is_curved and ahead > 1:
+        (pull, _), (_, reduce) = (
+            rounds[-1].flows,
+            round_volume(scheme, num_rows, hosts, dim, bits, sets[-1], coming[-1]).flows,
+        )
+        rounds[-1] = Volume(hosts, (pull, *curvature_flows(hosts, dim), reduce))
     return [first_volume(scheme, num_rows, hosts, dim, one) for one in sets[:ahead]] + rounds
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.sync.base.flat import Flat
 from any2vec.sync.base.group import ProcessGroup
-from any2vec.sync.make import make_replicated
 from any2vec.sync.options.names import Fixed, FixedEasgd, Shadow, ShadowEasgd
 from any2vec.sync.rules.center import ServedCenter
 from any2vec.tables.replica import Replica
@@ -31,6 +30,8 @@ class TableReplicas(Service):
         self, how: Shadow | Fixed, transport: Transport, tables: dict[str, np.ndarray], widths: dict[str, int],
         counts: dict[str, np.ndarray],
     ) -> None:  # fmt: skip
+        from any2vec.sync.make import make_replicated  # brings every exchange, which a run on one host has no use for
+
         flat = Flat({name: (len(table), table.shape[1]) for name, table in tables.items()}, widths)
         self.flat = flat
         self.replica = Replica(np.concatenate([table.ravel() for table in tables.values()]), "sgd")

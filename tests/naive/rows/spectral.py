@@ -15,11 +15,7 @@ def moment(rows: Sequence[np.ndarray], weights: Sequence[float]) -> np.ndarray:
 
 def share_of_sum(decay: float, hosts: int) -> float:
     """Of the sum of what hosts did along a direction in which a row decays by exp(-decay) in a round."""
-    if decay <= 1e-12:
-        return 1.0
-    if decay >= 60:
-        return 1 / (hosts * (1 - exp(-60 / hosts)))
-    return (1 - exp(-decay)) / (hosts * (1 - exp(-decay / hosts)))
+    return sum(exp(-decay * before / hosts) for before in range(hosts)) / hosts
 
 
 def merge_along(

@@ -74,10 +74,10 @@ class Costs:
     byte_seconds: float = 1.5e-9
     """copying and checking one byte that is sent or received"""
     message_seconds: float = 1e-4
-    curve_seconds: float = 3e-10
+    curve_seconds: float = 2e-10
     """of each number of a row that its owner holds, times the dimension: second moments, and a turn to eigenvectors"""
     eigen_seconds: float = 1e-9
-    """of the eigenvectors of a table's curvature, times the dimension cubed, on one thread"""
+    """of the eigenvectors of a table's curvature, times the dimension cubed; a thread each"""
     threads: int = 1
     """that share this work"""
 
@@ -238,7 +238,7 @@ def agree_seconds(
     exchanges = sum(1 if flow.phase == CURVATURE else by_phase for flow in volume.flows)
     messages = 2 * (spread.hosts - 1) * (exchanges + 1)  # out and in, and a report
     curve = len(TABLES) * shape.dim**2 * block_sizes(shape.rows, spread.hosts).max() * costs.curve_seconds
-    eigen = len(TABLES) * shape.dim**3 * costs.eigen_seconds
+    eigen = -(-len(TABLES) // costs.threads) * shape.dim**3 * costs.eigen_seconds
     return {
         "inspect": items / costs.inspect_items_per_s / costs.threads if is_pull else 0.0,
         "merge": agree_numbers(shape, spread, sets) * costs.number_seconds / costs.threads,

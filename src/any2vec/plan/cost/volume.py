@@ -21,7 +21,7 @@ from any2vec.plan.sharding.sharding import contiguous_bounds
 
 TABLES = ("input", "output")
 CURVATURE = "curvature"
-"""phase in which hosts agree on the curvature of a round"""
+"""phase in which hosts agree on the curvature of a round, where it does not go along with rows"""
 GATHERED = 1 << 26
 """bytes of rows that all hosts together send to rank 0 at a time, where it gathers them"""
 CHANGE_BYTES, VERDICT_BYTES, RANGE_BYTES = 40, 24, 16
@@ -58,7 +58,7 @@ class Flow:
 
     @cached_property
     def _all(self) -> np.ndarray:
-        return np.sum(list(self.kinds.values()), axis=0)
+        return np.asarray(sum(self.kinds.values()))
 
     @staticmethod
     def _of_askers(size: np.ndarray) -> np.ndarray:
@@ -135,22 +135,21 @@ def round_volume(
     model, _, form = scheme.partition("-")
     if scheme == "rep-base" or sets is None:
         sets = all_rows(num_rows, hosts)
-    curvature = _curvature_flows(hosts, dim) if is_curved else ()
     if model == "rep":
         assert sets.merged is not None
         merged_TAH = sets.merged[:, None, :]
         num_told = len(TABLES) * (form == "opt")
         return Volume(hosts, (
-            *curvature,
+            *(curvature_flows(hosts, dim) if is_curved else ()),
             _flow("reduce", True, size_H, dim, bits, sets.tracked, sets.tracked[:num_told], by_table=True),
             _flow("broadcast", False, size_H, dim, bits, merged_TAH, merged_TAH[:num_told], by_table=True),
         ))  # fmt: skip
     none, told = sets.tracked[:0], _told(scheme, coming or sets)
-    return Volume(hosts, (
-        *curvature,
+    flows = (
         _flow("pull", False, size_H, dim, bits, sets.tracked, none),
         _flow("reduce", True, size_H, dim, bits, sets.tracked, told),
-    ))  # fmt: skip
+    )
+    return Volume(hosts, tuple(_with_slices(flow, dim) for flow in flows) if is_curved else flows)
 
 
 def first_volume(scheme: str, num_rows: int, hosts: int, dim: int, sets: RoundSets | None) -> Volume:
@@ -161,11 +160,23 @@ def first_volume(scheme: str, num_rows: int, hosts: int, dim: int, sets: RoundSe
     return Volume(hosts, (_flow("inspect", True, block_sizes(num_rows, hosts), dim, 32, told[:0], told),))
 
 
-def _curvature_flows(hosts: int, dim: int) -> tuple[Flow, ...]:
-    """Each host adds up a slice of the triangles of all tables, and tells the sum: sync/base/curvature.py."""
-    slice_H = np.diff(contiguous_bounds(len(TABLES) * dim * (dim + 1) // 2, hosts)) * 4
-    kinds = {"dense": slice_H[None], "control": np.full((1, hosts), overhead(1))}
+def _curvature_slices(hosts: int, dim: int) -> np.ndarray:
+    """int64 (H,): bytes of each host's slice of the triangles of all tables: sync/base/curvature.py."""
+    return np.diff(contiguous_bounds(len(TABLES) * dim * (dim + 1) // 2, hosts)) * 4
+
+
+def curvature_flows(hosts: int, dim: int) -> tuple[Flow, ...]:
+    """Messages of slices, and of their sums, that do not go along with rows."""
+    kinds = {"dense": _curvature_slices(hosts, dim)[None], "control": np.full((1, hosts), overhead(1))}
     return Flow(CURVATURE, True, kinds), Flow(CURVATURE, False, kinds)
+
+
+def _with_slices(flow: Flow, dim: int) -> Flow:
+    """Messages that carry the slice of the asker, too: an owner's share of it, or its sum."""
+    hosts = flow.kinds["control"].shape[1]
+    slices = np.tile(_curvature_slices(hosts, dim)[:, None], (1, hosts))
+    more = overhead(1) - overhead(0)
+    return Flow(flow.phase, flow.to_owner, flow.kinds | {"dense": slices, "control": flow.kinds["control"] + more})
 
 
 def _told(scheme: str, sets: RoundSets) -> np.ndarray:

@@ -3,7 +3,8 @@
 The steps of a pair move a row x along a row y of another table by rate * g'(x . y) * ((x* - x) . y): the rows of a
 table see the mean of y y^T over their steps. Each host has the agreed rows that it owns; it sums y y^T over them, and
 hosts add these D x D sums up: each adds a slice of all, in rank order in float64, and sends it to the others. That is
-2 D (D + 1) bytes or less a table, host and direction in each of two phases, whatever the scheme, the rows or the hosts.
+2 D (D + 1) bytes or less a table, host and direction in each of two steps, whatever the scheme, the rows or the hosts.
+Where hosts pull and push rows they go along with these, and cost no message of their own.
 
 Legend: B rows of a block, D dim, M numbers of all sums.
 """
@@ -11,8 +12,9 @@ Legend: B rows of a block, D dim, M numbers of all sums.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +25,7 @@ from any2vec.errors import MessageError
 from any2vec.kernels.rows.spectral import add_moment
 from any2vec.plan.cost.volume import CURVATURE
 from any2vec.plan.sharding.sharding import Striped, contiguous_bounds
+from any2vec.sync.base.pool import ThreadPool
 
 
 @dataclass(frozen=True)
@@ -69,14 +72,18 @@ class OwnedRows(Protocol):
 
 
 class Curvatures:
-    """One host's side: gives the rules of its blocks the curvature, where they ask for it."""
+    """One host's side: gives the rules of its blocks the curvature, where they ask for it.
+
+    It has two steps, `slices` and `agree`, whose arrays may go along with other messages; `prepare` sends them alone.
+    """
 
     def __init__(
         self, transport: Transport, steps: Callable[[], PairSteps] | None, blocks: Mapping[str, OwnedRows],
-        shardings: Mapping[str, Striped], channel: str = "",
+        shardings: Mapping[str, Striped], pool: ThreadPool, channel: str = "",
     ) -> None:  # fmt: skip
         self._transport = transport
         self._blocks = blocks
+        self._pool = pool
         self._channel = channel
         self._meets: Mapping[str, str] = {}
         if steps is None or not any(isinstance(block.rule, Curved) for block in blocks.values()):
@@ -86,14 +93,37 @@ class Curvatures:
         ids = {name: shardings[name].ids(transport.rank) for name in found.meets}
         self._weights = {name: _of_rows(found.weights[name], ids[name]) for name in ids}
         self._updates = {name: _of_rows(found.updates[name], ids[name]) for name in ids}
+        self._names = sorted(set(found.meets.values()))
+        self._dims = [blocks[name].rows.shape[1] for name in self._names]
+        self._bounds = contiguous_bounds(sum(dim * (dim + 1) // 2 for dim in self._dims), transport.hosts)
         add_moment(np.zeros((1, 1), np.float32), np.zeros(1), np.zeros((1, 1)))
+
+    @property
+    def are_asked_for(self) -> bool:
+        """Whether a rule goes by them."""
+        return bool(self._meets)
 
     def prepare(self, number: int) -> None:
         """Agree on the curvature of a round and tell the rules; collective, between the merges of two rounds."""
-        if not self._meets:
-            return
-        names = sorted(set(self._meets.values()))
-        found = dict(zip(names, map(np.linalg.eigh, self._sum([self._moment(name) for name in names])), strict=True))
+        if self.are_asked_for:
+            agreed = self.sum(self._exchange(self.slices()))
+            self.agree(number, self._exchange([agreed] * self._transport.hosts))
+
+    def slices(self) -> list[Part]:
+        """What this host's rows add to the slice of the sums that each host adds up, by rank."""
+        moments = self._pool.each(self._moment, self._names)
+        own_M = np.concatenate([moment_DD[np.tril_indices(len(moment_DD))] for moment_DD in moments], dtype="f4")
+        return [Part("dense", own_M[start:stop]) for start, stop in pairwise(self._bounds)]
+
+    def sum(self, slices: Sequence[Part]) -> Part:
+        """The sum of this host's slice over all hosts, from theirs by rank; the same bits whoever sends it."""
+        parts = [self._checked(part, self._transport.rank) for part in slices]
+        return Part("dense", np.asarray(np.sum(parts, axis=0, dtype=np.float64), np.float32))
+
+    def agree(self, number: int, sums: Sequence[Part]) -> None:
+        """Tell the rules of the curvature of a round; sums: of all slices, by rank."""
+        whole_M = np.concatenate([self._checked(part, host) for host, part in enumerate(sums)])
+        found = dict(zip(self._names, self._pool.each(_eigenvectors, self._triangles(whole_M)), strict=True))
         rate = self._rate(number)
         for name, other in self._meets.items():
             rule, (value_D, vector_DD) = self._blocks[name].rule, found[other]
@@ -107,40 +137,38 @@ class Curvatures:
         add_moment(rows_BD, self._weights[name], moment_DD)
         return moment_DD
 
-    def _sum(self, moments: list[np.ndarray]) -> list[np.ndarray]:
-        """The sums over all hosts, float64 (D, D), their lower triangles; the same bits everywhere."""
-        rank, hosts = self._transport.rank, self._transport.hosts
-        corners = [np.tril_indices(len(moment_DD)) for moment_DD in moments]
-        own_M = np.concatenate([moment[corner] for moment, corner in zip(moments, corners, strict=True)], dtype="f4")
-        bounds = contiguous_bounds(len(own_M), hosts)
-        slices = [own_M[bounds[host] : bounds[host + 1]] for host in range(hosts)]
-        given = self._exchange(slices)
-        parts = [self._checked(array, len(slices[rank])) for array in given]
-        agreed = np.asarray(np.sum(parts, axis=0, dtype=np.float64), np.float32)
-        said = self._exchange([agreed] * hosts)
-        whole_M = np.concatenate([self._checked(said[host], len(slices[host])) for host in range(hosts)])
+    def _triangles(self, whole_M: np.ndarray) -> list[np.ndarray]:
+        """The sums by table, float64 (D, D), their lower triangles."""
         sums, start = [], 0
-        for moment_DD, corner in zip(moments, corners, strict=True):
-            sum_DD = np.zeros_like(moment_DD)
+        for dim in self._dims:
+            sum_DD, corner = np.zeros((dim, dim)), np.tril_indices(dim)
             sum_DD[corner] = whole_M[start : start + len(corner[0])]
             sums.append(sum_DD)
             start += len(corner[0])
         return sums
 
-    def _exchange(self, outgoing: list[np.ndarray]) -> list[np.ndarray]:
-        """An array for each host, and one from each, by rank."""
-        parts = {host: (Part("dense", array),) for host, array in enumerate(outgoing)}
+    def _exchange(self, outgoing: list[Part]) -> list[Part]:
+        """A part for each host, and one from each, by rank."""
+        parts = {host: (part,) for host, part in enumerate(outgoing)}
         own = {self._transport.rank: parts.pop(self._transport.rank)}
         received = self._transport.exchange(parts, CURVATURE, self._channel) | own
-        return [received[host][0].array for host in range(self._transport.hosts)]
+        return [received[host][0] for host in range(self._transport.hosts)]
 
-    def _checked(self, array: np.ndarray, size: int) -> np.ndarray:
-        if array.shape != (size,) or array.dtype != np.float32:
+    def _checked(self, part: Part, host: int) -> np.ndarray:
+        """The array of a part that has the slice of a host."""
+        size = self._bounds[host + 1] - self._bounds[host]
+        if part.array.shape != (size,) or part.array.dtype != np.float32:
             raise MessageError(
-                f"A host sent {array.dtype} {array.shape} for {size} numbers of a curvature: the hosts do not run the "
-                "same job."
+                f"A host sent {part.array.dtype} {part.array.shape} for {size} numbers of a curvature: the hosts do "
+                "not run the same job."
             )
-        return array
+        return part.array
+
+
+def _eigenvectors(lower_DD: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues (D,), ascending, and eigenvectors (D, D), columns, of a symmetric matrix."""
+    value_D, vector_DD = np.linalg.eigh(lower_DD)
+    return value_D, vector_DD
 
 
 def _of_rows(value_V: np.ndarray, ids: np.ndarray) -> np.ndarray:

@@ -53,8 +53,8 @@ class Needed:
     """its number"""
     mine: dict[str, list[np.ndarray]]
     """ids, by owner"""
-    told: dict[int, list[Part]]
-    """owner -> what it is told: of each label a part"""
+    told: list[list[Part]]
+    """what each owner is told: of each label a part"""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,9 @@ class Tracker:
         self.shardings = stripes(rows.num_rows, transport.hosts)
         owned = {name: where.ids(transport.rank) for name, where in self.shardings.items()}
         self.blocks = {name: rules.block(name, rows.first(name, ids), ids) for name, ids in owned.items()}
-        self._curvatures = Curvatures(transport, rules.steps, self.blocks, self.shardings, channel)
+        self._curvatures = Curvatures(transport, rules.steps, self.blocks, self.shardings, self.pool, channel)
+        self._curved: Part | None = None
+        """this host's slice of the curvature of the rows as they are now, added up; None: nobody has told of them"""
         dims = {name: block.rows.shape[1] for name, block in self.blocks.items()}
         self.residuals = Residuals({name: (rows.num_rows[name], dims[name]) for name in dims} if bits < 32 else {})
 
@@ -114,7 +116,7 @@ class Tracker:
         cuts = {label: np.searchsorted(found, self.shardings[label].bounds[1:-1]) for label, found in places.items()}
         mine = {label: np.split(self.shardings[label].rows(found), cuts[label]) for label, found in places.items()}
         by_owner = {label: np.split(found, cuts[label]) for label, found in places.items()}
-        return Needed(round_.number, mine, {host: self._tell(by_owner, host) for host in range(self.transport.hosts)})
+        return Needed(round_.number, mine, [self._tell(by_owner, host) for host in range(self.transport.hosts)])
 
     def ask(self, needed: Needed) -> Tracked:
         """Tell the owners of a round's rows, in messages of their own."""
@@ -122,31 +124,36 @@ class Tracker:
 
     def pull(self, tracked: Tracked) -> Tracked:
         """Get the values of a round's rows, of which their owners know."""
-        rank, hosts = self.transport.rank, self.transport.hosts
         packed = [self._pack_values(name, tracked.asked[name]) for name in self.blocks]
-        outgoing = {host: [part for by_host in packed for part in by_host[host]] for host in range(hosts)}
-        own = outgoing.pop(rank)
-        received = {peer: list(parts) for peer, parts in self._exchange(outgoing, "pull").items()} | {rank: own}
-        return replace(tracked, values=self._read([received[host] for host in range(hosts)]))
+        messages = [[part for by_host in packed for part in by_host[host]] for host in range(self.transport.hosts)]
+        if self._curvatures.are_asked_for:
+            for message, part in zip(messages, self._curvatures.slices(), strict=True):
+                message.append(part)
+        received = self._exchange(messages, "pull")
+        values = self._read(received)  # takes the rows off
+        self._curved = self._curvatures.sum(_last(received)) if self._curvatures.are_asked_for else None
+        return replace(tracked, values=values)
 
     def push(
         self, tracked: Tracked, outgoing: dict[str, list[np.ndarray]], are_changes: bool, coming: Needed | None
     ) -> Tracked | None:
         """Send values, or changes, of the tracked rows to their owners, who merge them in rank order, and tell them of
         the rows of the round that comes; those, not yet pulled, or None."""
-        hosts, rank = self.transport.hosts, self.transport.rank
-        self._curvatures.prepare(tracked.round)
-        packed = {name: self._pack_changes(name, tracked.mine[name], rows) for name, rows in outgoing.items()}
-        parts = {host: [part for by_host in packed.values() for part in by_host[host]] for host in range(hosts)}
-        own = parts.pop(rank)
-        for host, message in parts.items():
-            message.extend([] if coming is None else coming.told[host])
-        received = {peer: list(found) for peer, found in self._exchange(parts, "reduce").items()} | {rank: own}
-        changes = self._read([received[host] for host in range(hosts)])  # takes the rows off; what is left are ids
+        packed = [self._pack_changes(name, tracked.mine[name], rows) for name, rows in outgoing.items()]
+        messages = [[part for by_host in packed for part in by_host[host]] for host in range(self.transport.hosts)]
+        curved, self._curved = self._curved, None
+        if curved is None:  # behind the training the last round's rows are pushed when nobody pulls any more
+            self._curvatures.prepare(tracked.round)
+        for host, message in enumerate(messages):
+            message.extend(([] if coming is None else coming.told[host]) + ([] if curved is None else [curved]))
+        received = self._exchange(messages, "reduce")
+        changes = self._read(received)  # takes the rows off
+        if curved is not None:
+            self._curvatures.agree(tracked.round, _last(received))  # and so does this
         for name, block in self.blocks.items():
             by_rank = list(zip(tracked.asked[name], changes[name], strict=True))
             block.merge_all(by_rank, are_changes, self.pool)
-        return None if coming is None else self._agreed(coming, received)
+        return None if coming is None else self._agreed(coming, received)  # what is left are ids
 
     def put(self, tracked: Tracked) -> None:
         """Make the pulled rows, with the pulled values, those at hand."""
@@ -216,8 +223,12 @@ class Tracker:
         rank = self.transport.rank
         return [exact[host] if host == rank else parts for host, parts in enumerate(_split_parts(packed, ids))]
 
-    def _exchange(self, parts: dict[int, list[Part]], phase: str) -> dict[int, tuple[Part, ...]]:
-        return self.transport.exchange(parts, phase, self.channel)
+    def _exchange(self, messages: Sequence[list[Part]], phase: str) -> list[list[Part]]:
+        """A message for each host, and one from each, by rank; a host's own does not travel."""
+        outgoing = dict(enumerate(messages))
+        own = {self.transport.rank: outgoing.pop(self.transport.rank)}
+        received = self.transport.exchange(outgoing, phase, self.channel) | own
+        return [list(received[host]) for host in range(self.transport.hosts)]
 
     def _tell(self, places: dict[str, list[np.ndarray]], owner: int) -> list[Part]:
         """Which of an owner's rows this host tracks; places: by label and owner."""
@@ -227,11 +238,10 @@ class Tracker:
             parts.append(pack_ids(found[owner] - start, stop - start))
         return parts
 
-    def _agreed(self, needed: Needed, received: Mapping[int, Sequence[Part]]) -> Tracked:
-        """A round's rows, by table, where others have told this host of theirs."""
+    def _agreed(self, needed: Needed, told: Sequence[Sequence[Part]]) -> Tracked:
+        """A round's rows, by table, where all hosts have told this one of theirs."""
         rank, hosts = self.transport.rank, self.transport.hosts
-        told = {**received, rank: needed.told[rank]}
-        if odd := [host for host, parts in told.items() if len(parts) != len(needed.mine)]:
+        if odd := [host for host, parts in enumerate(told) if len(parts) != len(needed.mine)]:
             raise MessageError(f"Rank {odd[0]} tells of {len(told[odd[0]])} sets of rows: {_OUT_OF_STEP}")
         asked = {}
         for index, label in enumerate(needed.mine):
@@ -262,6 +272,17 @@ def _split_parts(packed: list[Part], ids: list[np.ndarray]) -> list[list[Part]]:
     pieces = [_split(whole.array, ids) for whole in packed]
     empty = pack_rows(np.empty((0, packed[0].array.shape[1]), np.float32))
     return [[Part("rows", piece[host]) for piece in pieces] if len(part) else empty for host, part in enumerate(ids)]
+
+
+def _last(messages: Sequence[list[Part]]) -> list[Part]:
+    """The last part off each message.
+
+    Raises:
+        MessageError: there is none.
+    """
+    if not all(messages):
+        raise MessageError(f"A message ends before its curvature: {_OUT_OF_STEP}")
+    return [parts.pop() for parts in messages]
 
 
 def _take_rows(parts: list[Part]) -> list[Part]:

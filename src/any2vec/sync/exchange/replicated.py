@@ -50,7 +50,7 @@ class Replicated(Agreement):
         self._shardings = stripes(num_rows_of(tables), transport.hosts)
         owned = {name: where.ids(transport.rank) for name, where in self._shardings.items()}
         self._blocks = {name: rules.block(name, rows_of(tables[name], ids), ids) for name, ids in owned.items()}
-        self._curvatures = Curvatures(transport, rules.steps, self._blocks, self._shardings)
+        self._curvatures = Curvatures(transport, rules.steps, self._blocks, self._shardings, self._pool)
         self._start = {name: table.copy() for name, table in tables.items()} if sparse or bits < 32 else {}
         self.residuals = Residuals({name: table.shape for name, table in tables.items()} if bits < 32 else {})
         if bits < 32:  # rows of other owners are what these would send: so it is again when a run goes on

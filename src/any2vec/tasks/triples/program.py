@@ -23,7 +23,6 @@ from any2vec.sync.base.states import apart, together
 from any2vec.sync.drivers.rounds import Agreement, Rounds
 from any2vec.sync.options.names import Fixed, Shadow
 from any2vec.sync.options.rounds import RoundAgreement
-from any2vec.sync.rules.block import compile_copies, compile_merges
 from any2vec.sync.table_replicas import TableReplicas
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tasks.triples.inspector import TripleInspector
@@ -127,6 +126,8 @@ class TripleProgram(InMemoryProgram):
         if isinstance(self.driver, TableReplicas):
             self.driver.start()
         elif self.request.agreement is not None:
+            from any2vec.sync.rules.block import compile_copies, compile_merges
+
             compile_merges(model.dim, self.request.agreement.bits)
             compile_copies(np.zeros((1, model.dim + 1), np.float32)[:, : model.dim], self.request.agreement.bits)
 

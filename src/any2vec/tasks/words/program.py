@@ -22,7 +22,6 @@ from any2vec.sync.base.host_rows import HostRows, RoundRows, WholeTables
 from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.options.names import QUARTERS
 from any2vec.sync.options.rounds import RoundAgreement
-from any2vec.sync.rules.block import compile_merges
 from any2vec.tasks.words.prepare import Prepared
 from any2vec.tasks.words.start import TABLES, carry_over, fresh_rows, fresh_tables
 from any2vec.train.in_memory.hosts import metrics_of_rounds
@@ -72,6 +71,8 @@ class SequenceProgram(InMemoryProgram):
     def compile(self) -> None:
         self.learner.compile(for_hosts=self.request.agreement is not None)
         if isinstance(self.request.agreement, RoundAgreement):
+            from any2vec.sync.rules.block import compile_merges
+
             compile_merges(self.request.spec.model.dim, self.request.agreement.bits)
 
     def agreed(self) -> dict[str, np.ndarray] | None:

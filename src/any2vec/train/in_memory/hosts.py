@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from any2vec.cluster.counters import summed
 from any2vec.cluster.transport import Transport, gather_json
 from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.options.row_cache import CachedRows
-from any2vec.sync.table_replicas import TableReplicas
 from any2vec.train.result import histogram
 from any2vec.train.spec import Request
+
+if TYPE_CHECKING:
+    from any2vec.sync.table_replicas import TableReplicas
 
 
 def gather_numbers(transport: Transport, own: dict[str, Any], timeout: float | None = None) -> list[dict[str, Any]]:
