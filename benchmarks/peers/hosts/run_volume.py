@@ -44,7 +44,7 @@ def run_volumes(
     """What goes before the first rounds of a run, `ahead` of them, and then with each of its rounds.
 
     ahead: how many rounds later that one is whose ids go along: 1, with overlap 2. is_curved: whether the rule asks for
-    the curvature of a round, which goes along with rows that are pulled; with overlap the last round has messages for it.
+    the curvature of a round, which goes along with rows that are pulled, with overlap but for the last round.
     """
     coming = [*sets[ahead:], *[no_rows(hosts)] * ahead]
     rounds = [
