@@ -328,8 +328,8 @@ def test_overlap_is_deterministic_and_late_by_one_round(bits: int) -> None:
     first, second = (trained(model, SENTENCES, spread(logical_hosts=4, **options)) for _ in range(2))
     prompt = trained(model, SENTENCES, spread(logical_hosts=4, rounds_per_epoch=5, bits=bits))
     assert same(first, second) and not same(first, prompt)
-    # The ids of the first two rounds have messages of their own, in place of those of the first. So has the curvature of
-    # the last round, in two exchanges in place of a part of the rows' messages; rows are pulled twice before any are
+    # The ids of the first two rounds have messages of their own, in place of those of the first. So has the curvature
+    # of the last round, in two exchanges in place of a part of the rows' messages; rows are pulled twice before any are
     # pushed, with slices that nobody needs.
     dim = model.dim
     more = {"control": 4 * 3 * (2 * overhead(0) + overhead(1)), "dense": 3 * 2 * 4 * dim * (dim + 1) // 2}
