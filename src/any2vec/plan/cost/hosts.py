@@ -76,7 +76,7 @@ class Costs:
     message_seconds: float = 1e-4
     curve_seconds: float = 2e-10
     """of each number of a row that its owner holds, times the dimension: second moments, and a turn to eigenvectors"""
-    eigen_seconds: float = 1e-9
+    eigen_seconds: float = 8e-10
     """of the eigenvectors of a table's curvature, times the dimension cubed; a thread each"""
     threads: int = 1
     """that share this work"""
