@@ -24,6 +24,7 @@ _ROOMS = ("src/any2vec/", "benchmarks/")
 _LEFT_OUT = (
     "src/any2vec/cli/",
     "src/any2vec/report/",
+    "src/any2vec/__init__.py",  # names of public modules alone
     *(f"benchmarks/{name}" for name in ("traced/", "pages.py", "run.py", "results.py", "source_code.py")),
 )
 
@@ -56,13 +57,17 @@ def imported_here() -> set[str]:
 
 def code_of(paths: Iterable[str]) -> Code:
     """Hashes of those of the files that can change a figure."""
-    kept = sorted(path for path in set(paths) if path.startswith(_ROOMS) and not path.startswith(_LEFT_OUT))
-    return {path: file_hash(ROOT / path) for path in kept}
+    return {path: file_hash(ROOT / path) for path in sorted(set(paths)) if _counts(path)}
 
 
 def changed_since(code: Mapping[str, str]) -> list[str]:
     """The files that do something else now, or are gone."""
-    return [path for path, known in code.items() if file_hash(ROOT / path) != known]
+    return [path for path, known in code.items() if _counts(path) and file_hash(ROOT / path) != known]
+
+
+def _counts(path: str) -> bool:
+    """Whether a file can change a figure."""
+    return path.startswith(_ROOMS) and not path.startswith(_LEFT_OUT)
 
 
 @cache

@@ -5,7 +5,7 @@ Legend: F nodes that aggregate, S edges, M nodes that have rows, D columns.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,15 +16,24 @@ from any2vec.errors import InputError
 REDUCTIONS = ("mean", "sum")
 
 
+class Neighbors(NamedTuple):
+    """Edges by the node that aggregates, taken as they are: nothing is checked."""
+
+    stop_F1: np.ndarray
+    """int64: the neighbors of node i are [stop[i], stop[i + 1])"""
+    neighbor_S: np.ndarray
+    """integers: rows"""
+
+
 def aggregate(
-    x: torch.Tensor, edge_index: torch.Tensor, num_nodes: int | None = None, reduce: str = "mean"
+    x: torch.Tensor, edge_index: torch.Tensor | Neighbors, num_nodes: int | None = None, reduce: str = "mean"
 ) -> torch.Tensor:
     """For each node the mean, or sum, of the rows of its in-neighbors, (F, D); 0 without any.
 
     Args:
         x: float32 or float64 (M, D), on the processor.
         edge_index: int64 (2, S): from row edge_index[0] of x to node edge_index[1]. Sorted by target, as
-            `NeighborLoader` gives it, it is used as it is; else it is grouped, O(S).
+            `NeighborLoader` gives it, it is used as it is; else it is grouped, O(S). Or `Neighbors`, of F nodes.
         num_nodes: F; by default M.
         reduce: mean or sum.
 
@@ -34,6 +43,9 @@ def aggregate(
         InputError: a tensor is of another kind, or an edge leads outside.
     """
     check_choice("reduce", reduce, REDUCTIONS)
+    if isinstance(edge_index, Neighbors):
+        found: torch.Tensor = _Aggregate.apply(x, *edge_index, reduce == "mean")
+        return found
     for name, value in (("x", x), ("edge_index", edge_index)):
         if not isinstance(value, torch.Tensor):
             raise InputError(f"{name} must be a torch tensor, got {type(value).__name__}; torch.as_tensor makes one.")

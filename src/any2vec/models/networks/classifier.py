@@ -1,0 +1,103 @@
+"""A trained graph network that scores nodes of any graph whose features mean the same: inductive."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from any2vec.errors import FormatError, InputError
+from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
+from any2vec.models.networks.config import GCN, NETWORK, GraphNetwork, GraphSAGE
+from any2vec.types import State
+
+if TYPE_CHECKING:
+    from any2vec.data.attributed.graph import AttributedGraph
+
+_MODELS: dict[str, type[GraphNetwork]] = {kind.name: kind for kind in (GraphSAGE, GCN)}
+
+
+class NetworkClassifier:
+    """Predicts the classes of nodes, each from all its in-neighbors.
+
+    Args:
+        weights: of the network, by name. classes: names of the C classes. is_multi_label: a node may have several.
+    """
+
+    def __init__(
+        self, model: GraphNetwork, weights: State, num_features: int, classes: Sequence[str], is_multi_label: bool
+    ) -> None:
+        self.model, self.weights, self.num_features = model, weights, num_features
+        self.classes, self.is_multi_label = list(classes), is_multi_label
+
+    def __repr__(self) -> str:
+        return f"NetworkClassifier({self.model.name}, {self.num_features:,} features, {len(self.classes)} classes)"
+
+    def score(self, graph: AttributedGraph) -> tuple[np.ndarray, np.ndarray]:
+        """(vectors of all nodes, float32 (N, hidden): the last hidden layer's; scores of their classes, (N, C)).
+
+        Memory: 4 bytes a node and column of the features and of two layers.
+
+        Raises:
+            InputError: the graph has no features, or not as many as the training.
+        """
+        from any2vec.models.networks.learner import load_weights
+        from any2vec.models.networks.network import Network, block_of, torch
+
+        if graph.features is None or graph.num_features != self.num_features:
+            raise InputError(f"The network takes {self.num_features:,} features a node, got {graph.num_features:,}.")
+        network = Network(self.model, self.num_features, len(self.classes))
+        load_weights(network, self.weights)
+        x_ND = torch.from_numpy(graph.features.take(np.arange(len(graph))))
+        hidden_ND, score_NC = network.hidden_and_scores(x_ND, block_of(graph.csr))
+        return hidden_ND.numpy(), score_NC.numpy()
+
+    def probabilities(self, score_NC: np.ndarray) -> np.ndarray:
+        """Of scores: shares of 1 over the classes; of several classes a node each class's own."""
+        wide_NC = score_NC.astype(np.float64)
+        if self.is_multi_label:
+            return np.asarray(0.5 * (1 + np.tanh(wide_NC / 2)))
+        share_NC = np.exp(wide_NC - wide_NC.max(axis=1, keepdims=True))
+        return np.asarray(share_NC / share_NC.sum(axis=1, keepdims=True))
+
+    def write(self, path: Path) -> None:
+        """Write it to a file."""
+        about = {
+            "model": self.model.as_dict(), "num_features": self.num_features, "classes": self.classes,
+            "is_multi_label": self.is_multi_label,
+        }  # fmt: skip
+        with path.open("wb") as file:
+            write_safetensors(file, self.weights, "float32", {"any2vec": json.dumps(about)})
+
+    @classmethod
+    def load(cls, folder: Path | str) -> NetworkClassifier:
+        """Open the folder of a finished run.
+
+        Raises:
+            FormatError: it is none of a graph network, or damaged.
+        """
+        file = Path(folder) / NETWORK
+        if not file.exists():
+            raise FormatError(f"{folder} holds no graph network; give the folder of a finished run of one.")
+        try:
+            tensors, metadata = read_safetensors(file, mmap=False, ranks=(1, 2))
+            about = json.loads(metadata["any2vec"])
+            options: dict[str, Any] = dict(about["model"])
+            model = _MODELS[options.pop("model")](**options)
+            classes = [str(name) for name in about["classes"]]
+            found = cls(model, dict(tensors), int(about["num_features"]), classes, bool(about["is_multi_label"]))
+            found._check()
+        except (FormatError, InputError, OSError, ValueError, TypeError) as error:
+            raise FormatError(f"{file} is damaged: {error}") from error
+        except KeyError as error:
+            raise FormatError(f"{file} is damaged: it lacks {error}; train again.") from error
+        return found
+
+    def _check(self) -> None:
+        from any2vec.models.networks.learner import load_weights
+        from any2vec.models.networks.network import Network
+
+        load_weights(Network(self.model, self.num_features, len(self.classes)), self.weights)

@@ -1,0 +1,95 @@
+"""Options of graph networks. Light: no NumPy, no PyTorch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from any2vec.checks import Number, Whole
+from any2vec.errors import InputError
+from any2vec.models.config import ModelConfig
+
+NETWORK = "network.safetensors"
+"""file of a trained one in its run folder"""
+MAX_FANOUT = 65_536
+_DEFAULT_FANOUT = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphNetwork(ModelConfig):
+    """Classes of nodes from features and neighbors (abstract).
+
+    Messages go from in-neighbors. A batch has the sampled neighborhoods of its seeds; what is estimated from a sample
+    is, in the mean over samples, what all neighbors give. Validation and results are of all neighbors. The optimizer is
+    Adam (Kingma and Ba 2015). After each epoch the validation nodes are scored; the result is the best epoch's.
+
+    Raises:
+        InputError: an option is not legal, or would do nothing.
+    """
+
+    default_epochs: ClassVar[int] = 50
+
+    hidden: Annotated[int, Whole(1, 65_536)] = 128
+    """columns of hidden layers, and of the vectors, 1..65,536"""
+    num_layers: Annotated[int, Whole(2, 16)] = 2
+    """layers, the last one of which scores classes, 2..16"""
+    sampling: Literal["neighbors", "labor", "full-graph"] = "neighbors"
+    """neighbors: each node its own; labor: shared draws, fewer rows; full-graph: all, one batch an epoch"""
+    fanouts: str | None = None
+    """sampled neighbors by layer from the seeds, as 15,10; all: each; by default 10 a layer"""
+    sample_key: Literal["epoch", "batch"] = "epoch"
+    """for how long a node keeps its sample"""
+    batch_size: Annotated[int, Whole(1, 1 << 24)] = 1024
+    """nodes of a batch"""
+    dropout: Annotated[float, Number(0, 0.99)] = 0.5
+    """share of inputs of each layer that are set to 0 in training, 0..0.99"""
+    learning_rate: Annotated[float, Number(0, 10, open_low=True)] = 0.01
+    """of Adam, in (0, 10]"""
+    weight_decay: Annotated[float, Number(0, 1e6)] = 5e-4
+    """times half the squared weights, added to the loss, 0 or more"""
+    patience: Annotated[int, Whole(0, 1_000_000)] = 0
+    """stop after so many epochs without a better validation score; 0: never"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.fanouts_by_hop
+        if self.sampling == "full-graph":
+            default = type(self).__dataclass_fields__
+            for name in ("fanouts", "sample_key", "batch_size"):
+                if getattr(self, name) != default[name].default:
+                    raise InputError(f"{name} does nothing with sampling full-graph; leave it out.")
+
+    @property
+    def dim(self) -> int:
+        """Columns of the vectors, which are what the last hidden layer gives."""
+        return self.hidden
+
+    @property
+    def fanouts_by_hop(self) -> tuple[int, ...]:
+        """Sampled neighbors by hop from the seeds; -1: all."""
+        if self.sampling == "full-graph" or self.fanouts == "all":
+            return (-1,) * self.num_layers
+        if self.fanouts is None:
+            return (_DEFAULT_FANOUT,) * self.num_layers
+        parts = [part.strip() for part in str(self.fanouts).split(",")]
+        found = tuple(int(part) if part.isdecimal() else 0 for part in parts)
+        if len(found) != self.num_layers or any(not 1 <= fanout <= MAX_FANOUT for fanout in found):
+            raise InputError(
+                f"fanouts must be {self.num_layers} whole numbers from 1 to {MAX_FANOUT:,} with commas, one a layer "
+                f"({','.join(map(str, (15, 10, 5)[: self.num_layers]))}), or all; got {self.fanouts!r}."
+            )
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphSAGE(GraphNetwork):
+    """GraphSAGE with means of neighbors (Hamilton, Ying, Leskovec, NeurIPS 2017, algorithm 1)."""
+
+    name: ClassVar[str] = "graphsage"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GCN(GraphNetwork):
+    """Graph convolutional network (Kipf and Welling, ICLR 2017, equation 2), self-loops added."""
+
+    name: ClassVar[str] = "gcn"

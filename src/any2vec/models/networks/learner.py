@@ -1,0 +1,246 @@
+"""Trains a graph network batch after batch, and scores the validation nodes behind each epoch.
+
+What a step does depends on (seed, epoch, batch) alone: seeds' order, neighbors and dropout. So a run that goes on from
+a checkpoint gives the bits of one that was never stopped, where one thread trains.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from any2vec.data.attributed.features import FeatureRows
+from any2vec.errors import InputError
+from any2vec.models.networks.config import GraphNetwork
+from any2vec.models.networks.network import Block, Network, block_of, blocks_of
+from any2vec.models.networks.scores import score_of
+from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
+from any2vec.types import Csr, Span, State, Stats, Work
+
+_NET, _BEST, _FIRST, _SECOND = "net.", "best.", "adam.first.", "adam.second."
+_ABOUT = "about"
+_INIT, _DROPOUT = 1, 2
+"""numbers of random streams beside those of sampling"""
+
+
+class LearnerData(NamedTuple):
+    """What a network learns from."""
+
+    csr: Csr
+    """in-neighbors"""
+    features: FeatureRows
+    labels: np.ndarray
+    """int32 (N,), or uint8 (N, C), several classes a node"""
+    num_classes: int
+    rows: Mapping[str, np.ndarray]
+    """int64: nodes of train, val and test"""
+
+
+class _Batch(NamedTuple):
+    x_MD: torch.Tensor
+    blocks: list[Block]
+    rows: torch.Tensor
+    """of what the last layer answers for, those whose classes are known"""
+    label: torch.Tensor
+    number: int
+
+
+class GraphLearner:
+    """One host's learner.
+
+    Args:
+        threads: 2 or more: batches are sampled ahead beside the training.
+    """
+
+    def __init__(self, model: GraphNetwork, data: LearnerData, seed: int, threads: int) -> None:
+        self.model, self.data, self.seed = model, data, seed
+        self._is_whole = model.sampling == "full-graph"
+        options = NeighborOptions(
+            fanouts=model.fanouts_by_hop, law="labor" if model.sampling == "labor" else "uniform",
+            key=model.sample_key, seed=seed,
+        )  # fmt: skip
+        self._sampler = NeighborSampler(data.csr, options)
+        self._degree_N = np.diff(data.csr.indptr).astype(np.float32)
+        self._ahead = ThreadPoolExecutor(1, thread_name_prefix="any2vec-batches") if threads > 1 else None
+        self._whole: tuple[torch.Tensor, Block] | None = None
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(_stream(seed, _INIT))
+            self.network = Network(model, data.features.row_ND.shape[1], data.num_classes)
+        self._optimizer = torch.optim.Adam(
+            self.network.parameters(), lr=model.learning_rate, weight_decay=model.weight_decay
+        )
+        self.best: State = {}
+        self.best_score: float | None = None
+        self.best_epoch = 0
+        """from 1; 0: none is known"""
+        self.epochs_done = 0
+        self.sampled = 0
+        """nodes whose features batches have read"""
+
+    @property
+    def batch_size(self) -> int:
+        """Nodes of a batch."""
+        return max(1, len(self.data.rows["train"])) if self._is_whole else self.model.batch_size
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no epoch shall follow: none has been better for so long."""
+        patience = self.model.patience
+        return 0 < patience <= self.epochs_done - self.best_epoch and self.best_score is not None
+
+    def compile(self) -> None:
+        """Compile the kernels, or load them from the cache."""
+        batch = self._make(self.data.rows["train"][:1], 0, 0)
+        self._loss(batch, 0).backward()
+        self._optimizer.zero_grad()
+        self.sampled = 0
+
+    def run(self, work: Work[Span]) -> Stats:
+        """Train the batches of some positions of an epoch; behind its last one score the validation nodes.
+
+        Raises:
+            InputError: the loss is no number any more.
+        """
+        began, total, items = time.process_time(), 0.0, 0
+        for batch in self._batches(work):
+            loss = self._loss(batch, work.epoch)
+            self._optimizer.zero_grad()
+            loss.backward()
+            self._optimizer.step()
+            total += float(loss.detach()) * len(batch.rows)
+            items += len(batch.rows)
+        if not np.isfinite(total):
+            raise InputError("The loss is no number any more: the training has diverged; lower learning_rate.")
+        if work.ends_epoch:
+            self._end_epoch(work.epoch + 1)
+        return Stats(items, total, items, time.process_time() - began)
+
+    def learning_rate(self, progress: float) -> float:
+        """Always the same."""
+        return self.model.learning_rate
+
+    def close(self) -> None:
+        """Nothing follows."""
+        if self._ahead is not None:
+            self._ahead.shutdown(wait=True, cancel_futures=True)
+
+    def whole(self) -> tuple[torch.Tensor, Block]:
+        """(features of all nodes, what layers pass messages along over all edges), made once."""
+        if self._whole is None:
+            rows = self.data.features.take(np.arange(len(self._degree_N)))
+            self._whole = torch.from_numpy(rows), block_of(self.data.csr)
+        return self._whole
+
+    def state_dict(self) -> State:
+        """Weights, what the optimizer remembers, and the best epoch's weights."""
+        found = {_NET + name: array for name, array in weights_of(self.network).items()}
+        found |= {_BEST + name: array for name, array in self.best.items()}
+        for name, parameter in self.network.named_parameters():
+            if kept := self._optimizer.state.get(parameter):
+                found[_FIRST + name], found[_SECOND + name] = kept["exp_avg"].numpy(), kept["exp_avg_sq"].numpy()
+                steps = float(kept["step"])
+        known = bool(self._optimizer.state)
+        score = np.nan if self.best_score is None else self.best_score
+        return found | {
+            _ABOUT: np.array([steps if known else 0.0, score, self.best_epoch, self.epochs_done, self.sampled])
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from there. KeyError or ValueError where it is no such state."""
+        steps, score, best_epoch, epochs_done, sampled = state[_ABOUT].tolist()
+        load_weights(self.network, _beginning(state, _NET))
+        self.best, self.best_score = _beginning(state, _BEST), None if np.isnan(score) else score
+        self.best_epoch, self.epochs_done, self.sampled = int(best_epoch), int(epochs_done), int(sampled)
+        for name, parameter in self.network.named_parameters():
+            if steps:
+                self._optimizer.state[parameter] = {
+                    "step": torch.tensor(float(steps)),
+                    "exp_avg": torch.tensor(state[_FIRST + name]), "exp_avg_sq": torch.tensor(state[_SECOND + name]),
+                }  # fmt: skip
+
+    def _batches(self, work: Work[Span]) -> Iterator[_Batch]:
+        """Those of a work, in order; with several threads the next one is made meanwhile."""
+        seeds, size = self._order(work.epoch), self.batch_size
+        numbers = range(work.payload.start // size, -(-work.payload.stop // size))
+        if self._ahead is None:
+            for number in numbers:
+                yield self._make(seeds[number * size : (number + 1) * size], work.epoch, number)
+            return
+        coming = None
+        for number in numbers:
+            future = self._ahead.submit(self._make, seeds[number * size : (number + 1) * size], work.epoch, number)
+            if coming is not None:
+                yield coming.result()
+            coming = future
+        if coming is not None:
+            yield coming.result()
+
+    def _make(self, seeds: np.ndarray, epoch: int, number: int) -> _Batch:
+        if self._is_whole:
+            (x_ND, block), rows = self.whole(), self.data.rows["train"]
+            return _Batch(x_ND, [block] * self.model.num_layers, torch.from_numpy(rows), self._label(rows), number)
+        found = self._sampler.sample(seeds, epoch, number)
+        self.sampled += len(found.node_M)
+        x_MD = torch.from_numpy(self.data.features.take(found.node_M))
+        return _Batch(x_MD, blocks_of(found, self._degree_N), torch.arange(len(seeds)), self._label(seeds), number)
+
+    def _label(self, rows: np.ndarray) -> torch.Tensor:
+        label = self.data.labels[rows]
+        return torch.from_numpy(label.astype(np.int64 if label.ndim == 1 else np.float32))
+
+    def _loss(self, batch: _Batch, epoch: int) -> torch.Tensor:
+        """Mean cross-entropy over the batch's nodes; of several classes a node, also over classes."""
+        draws = torch.Generator().manual_seed(_stream(self.seed, _DROPOUT, epoch, batch.number))
+        scores = self.network(batch.x_MD, batch.blocks, draws)[batch.rows]
+        if batch.label.ndim == 1:
+            return torch.nn.functional.cross_entropy(scores, batch.label)
+        return torch.nn.functional.binary_cross_entropy_with_logits(scores, batch.label)
+
+    def _order(self, epoch: int) -> np.ndarray:
+        """The training nodes, in the order of an epoch."""
+        from any2vec.kernels.common.permutation import permute
+        from any2vec.kernels.common.rng import PURPOSE_ORDER, stream_key
+
+        rows = self.data.rows["train"]
+        places = np.arange(len(rows))
+        permute(places, len(places), stream_key(self.seed, PURPOSE_ORDER, epoch), places)
+        return rows[places]
+
+    def _end_epoch(self, epoch: int) -> None:
+        """Keep the weights if they are the best so far; without validation nodes the last ones are."""
+        self.epochs_done = epoch
+        rows = self.data.rows["val"]
+        score = None
+        if len(rows):
+            score = score_of(self.network.hidden_and_scores(*self.whole())[1].numpy(), self.data.labels, rows)
+        if score is None or self.best_score is None or score > self.best_score:
+            self.best_score, self.best_epoch = score, epoch
+            self.best = {name: array.copy() for name, array in weights_of(self.network).items()}
+
+
+def weights_of(network: Network) -> State:
+    """By name; arrays that training changes."""
+    return {name: parameter.detach().numpy() for name, parameter in network.named_parameters()}
+
+
+def load_weights(network: Network, state: State) -> None:
+    """Take weights over. KeyError or ValueError where they are another network's."""
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if state[name].shape != tuple(parameter.shape):
+                raise ValueError(f"{name} is of {state[name].shape}, not {tuple(parameter.shape)}")
+            parameter.copy_(torch.from_numpy(np.array(state[name])))
+
+
+def _beginning(state: State, begin: str) -> State:
+    return {name.removeprefix(begin): np.array(array) for name, array in state.items() if name.startswith(begin)}
+
+
+def _stream(*numbers: int) -> int:
+    """A number for a generator."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))

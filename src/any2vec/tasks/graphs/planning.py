@@ -1,0 +1,41 @@
+"""What a run of a graph network needs.
+
+Legend: N nodes, M nodes of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from any2vec.models.networks.config import GraphNetwork
+from any2vec.plan.cost.size import TORCH_BYTES, Size, TableSize
+
+_KEPT, _HELD = 4, 3
+"""arrays like the weights: gradients, two moments, the best epoch's; arrays (M, columns) of a layer at the peak"""
+
+
+def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any]) -> Size:
+    """Of a run on one host: the features of all nodes are in memory for validation, and so are two layers."""
+    nodes, columns = metadata["num_nodes"], metadata["num_features"]
+    sizes = [columns, *[model.hidden] * (model.num_layers - 1), metadata["num_classes"]]
+    weights = TableSize(name="weights", rows=sum(sizes[:-1]) * 2, columns=model.hidden)
+    found, reached = float(model.batch_size if model.sampling != "full-graph" else nodes), []
+    for fanout in reversed(model.fanouts_by_hop):
+        reached.append(found)
+        found = min(float(nodes), found * (1 + (nodes if fanout < 0 else fanout)))
+    reached.append(found)
+    batch = sum(
+        4 * _HELD * int(asked) * (size_in + size_out)
+        for asked, (size_in, size_out) in zip(reversed(reached[1:]), pairwise(sizes), strict=True)
+    )
+    edges = 12 * metadata["num_edges"] * 2
+    return Size(
+        tables=(weights,),
+        resident={
+            "features": 4 * nodes * columns, "layers of all nodes": 8 * nodes * model.hidden, "batches": batch,
+            "gradients and states": _KEPT * weights.num_bytes, "neighbors": edges, "torch": TORCH_BYTES,
+        },
+        items=metadata["num_train"], result_bytes=weights.num_bytes + 4 * nodes * model.hidden,
+    )  # fmt: skip

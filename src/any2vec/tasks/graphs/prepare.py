@@ -1,0 +1,108 @@
+"""From a graph, features, classes and a split to what a graph network trains on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.attributed.graph import SPLITS, AttributedGraph, is_attributed
+from any2vec.data.options import GraphOptions, NodeOptions
+from any2vec.errors import DataError, InputError
+from any2vec.models.networks.config import GraphNetwork
+from any2vec.models.networks.learner import LearnerData
+from any2vec.tasks.graphs.build import BuildOptions, write_graph
+from any2vec.types import Stage
+
+_GIVEN = ("features", "labels", "split")
+
+
+@dataclass(frozen=True)
+class PreparedGraph:
+    """A graph whose nodes can be classified."""
+
+    graph: AttributedGraph
+    data: LearnerData
+    metadata: dict[str, Any]
+    folder: TemporaryDirectory[str] | None
+    """where the graph lies, if it was made for this run; it goes with this object"""
+
+
+def prepare_graph(
+    model: GraphNetwork, source: Any, nodes: NodeOptions | None, graph: GraphOptions | None, stage: Stage | None
+) -> PreparedGraph:
+    """Open a graph folder, or write one of edges, features, classes and a split.
+
+    Without a split all nodes that have classes train. Of several splits the first one is taken.
+
+    Raises:
+        InputError: something is missing, or given twice.
+        DataError: it cannot be read, or does not go together.
+    """
+    options = nodes or NodeOptions()
+    opened, folder = _opened(source, options, graph, stage), None
+    if opened is None:
+        folder = TemporaryDirectory(prefix="any2vec-graph-")
+        build = BuildOptions(features=options.features, labels=options.labels, split=options.split)
+        opened = write_graph(source, Path(folder.name) / "graph", build, graph=graph, stage=stage)
+    if opened.features is None or opened.labels is None:
+        lacks = "features" if opened.features is None else "labels"
+        raise InputError(
+            f"{model.name} learns classes of nodes from features, and the graph has no {lacks}; give --{lacks}, or "
+            "build the graph with them."
+        )
+    data = LearnerData(opened.csr, opened.features, opened.labels, len(opened.classes), _rows(opened))
+    _check(data)
+    arrays = opened.metadata["arrays"]
+    metadata = {
+        "kind": "nodes", "num_nodes": len(opened), "num_edges": opened.num_edges, "num_features": opened.num_features,
+        "num_classes": len(opened.classes), **{f"num_{name}": len(data.rows[name]) for name in SPLITS},
+        "digest": "".join(known["blake2b"][:16] for _, known in sorted(arrays.items())),
+    }  # fmt: skip
+    return PreparedGraph(opened, data, metadata, folder)
+
+
+def _opened(
+    source: Any, options: NodeOptions, graph: GraphOptions | None, stage: Stage | None
+) -> AttributedGraph | None:
+    """The graph that the source is, or names; None: it is edges."""
+    if not isinstance(source, AttributedGraph) and not is_attributed(source):
+        return None
+    given = [name for name in _GIVEN if getattr(options, name) is not None]
+    if given or graph not in (None, GraphOptions()):
+        what = f"its own {given[0]}" if given else "been read already"
+        raise InputError(f"A graph folder has {what}; leave out --{given[0] if given else 'the options of reading'}.")
+    return source if isinstance(source, AttributedGraph) else AttributedGraph.open(source)
+
+
+def _rows(graph: AttributedGraph) -> dict[str, np.ndarray]:
+    """Nodes of each part."""
+    if len(graph.splits):
+        return {part: graph.rows(part) for part in SPLITS}
+    assert graph.labels is not None
+    known_N = graph.labels >= 0 if graph.labels.ndim == 1 else graph.labels.any(axis=1)
+    none = np.empty(0, np.int64)
+    return {"train": np.flatnonzero(known_N), "val": none, "test": none}
+
+
+def _check(data: LearnerData) -> None:
+    """Raise DataError unless there are nodes to train, of two classes or more, and all in the split have one."""
+    train = data.rows["train"]
+    if not len(train):
+        raise DataError("The training split is empty: no node that has a class is to train; give some nodes `train`.")
+    if data.num_classes < 2:
+        raise DataError(f"There are {data.num_classes} classes in the labels; a classifier needs two or more.")
+    if data.labels.ndim > 1:
+        return
+    for part, rows in data.rows.items():
+        if missing := int((data.labels[rows] < 0).sum()):
+            raise DataError(
+                f"{missing:,} nodes of the {part} split have no class; label them, or leave them out of the split."
+            )
+    if len(np.unique(data.labels[train])) == 1:
+        raise DataError(
+            f"All {len(train):,} training nodes have the same class; let nodes of two or more classes train."
+        )

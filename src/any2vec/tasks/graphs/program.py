@@ -1,0 +1,101 @@
+"""One host's run of a graph network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from any2vec.cluster.transport import Transport
+from any2vec.embeddings import Embeddings
+from any2vec.errors import FormatError
+from any2vec.models.networks.classifier import NetworkClassifier
+from any2vec.models.networks.config import NETWORK
+from any2vec.models.networks.learner import GraphLearner
+from any2vec.models.networks.scores import metric_of, score_of
+from any2vec.plan.order.epochs import EpochSchedule
+from any2vec.tasks.graphs.prepare import PreparedGraph
+from any2vec.train.checkpoint import FILE
+from any2vec.train.in_memory.program import InMemoryProgram
+from any2vec.train.loop import LocalDriver, LoopParts
+from any2vec.train.progress import Recorder
+from any2vec.train.result import Result
+from any2vec.train.spec import Request
+from any2vec.types import State, Work
+
+
+class NetworkProgram(InMemoryProgram):
+    """The network, its batches, and what it says of all nodes in the end."""
+
+    learner: GraphLearner
+
+    def __init__(self, request: Request, prepared: PreparedGraph, transport: Transport) -> None:
+        super().__init__(request, transport)
+        self.prepared, self.metadata = prepared, prepared.metadata
+        model, run = request.spec.model, request.spec.run
+        self.learner = GraphLearner(model, prepared.data, run.seed, request.threads)
+        nodes, size = len(prepared.data.rows["train"]), self.learner.batch_size
+        self.schedule = self._resumed(EpochSchedule(bounds=(0, nodes), epochs=run.epochs, unit=size, piece=size), 1)
+        self.driver = LocalDriver()
+        self._scored: tuple[NetworkClassifier, np.ndarray, np.ndarray] | None = None
+
+    def compile(self) -> None:
+        if self.checkpoint is not None:
+            try:
+                self.learner.load_state_dict(self.checkpoint.state)
+            except (KeyError, ValueError, TypeError) as error:
+                raise FormatError(
+                    f"{FILE} does not hold the network of this run; start again with --overwrite."
+                ) from error
+        sampled = self.learner.sampled
+        self.learner.compile()
+        self.learner.sampled = sampled
+
+    @contextmanager
+    def working(self, recorder: Recorder) -> Iterator[LoopParts]:
+        with super().working(recorder) as parts:
+            yield parts._replace(schedule=self._until_over(parts))
+
+    def agreed(self) -> State:
+        return self.learner.state_dict()
+
+    def result(self, agreed: State) -> Result:
+        classifier, vectors, _ = self._score()
+        embeddings = Embeddings(
+            list(self.prepared.graph.keys), vectors, meta={"model": self.request.spec.model.as_dict()}
+        )
+        return Result(embeddings, scorer=classifier, parts={NETWORK: classifier})
+
+    def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
+        data, learner = self.prepared.data, self.learner
+        metric, scores = metric_of(data.labels), self._score()[2]
+        found = {
+            f"{part}_{metric}": score_of(scores, data.labels, rows) if len(rows) else None
+            for part, rows in data.rows.items()
+        }
+        return found | {
+            "best_epoch": learner.best_epoch, "epochs_done": learner.epochs_done, "rows_read": learner.sampled,
+        }  # fmt: skip
+
+    def _score(self) -> tuple[NetworkClassifier, np.ndarray, np.ndarray]:
+        """(the network of the best epoch, vectors of all nodes, scores of their classes); made once, at the end."""
+        if self._scored is None:
+            graph = self.prepared.graph
+            best = self.learner.best or {
+                name.removeprefix("net."): array
+                for name, array in self.learner.state_dict().items() if name.startswith("net.")
+            }  # fmt: skip
+            several = self.prepared.data.labels.ndim > 1
+            classifier = NetworkClassifier(self.request.spec.model, best, graph.num_features, graph.classes, several)
+            self._scored = classifier, *classifier.score(graph)
+        return self._scored
+
+    def _until_over(self, parts: LoopParts) -> Iterator[Work[Any]]:
+        """Works, until the validation score has not risen for as many epochs as the model has patience."""
+        if not self.learner.is_over:
+            for work in parts.schedule:
+                yield work
+                if self.learner.is_over:
+                    return

@@ -1,0 +1,114 @@
+"""The task of graph networks: classes of nodes from features and neighbors."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from any2vec.cluster.launch.join import check_torch
+from any2vec.errors import InputError
+from any2vec.train.task import RUN, Nouns, Task
+
+if TYPE_CHECKING:
+    from any2vec.cluster.transport import Transport
+    from any2vec.plan.cost.size import Size
+    from any2vec.tasks.graphs.prepare import PreparedGraph
+    from any2vec.train.spec import Hooks, Request, RunSpec
+
+_ONE = "graph networks train on one host"
+_DENSE = "it has no table of rows"
+_CONFIG = "any2vec.models.networks.config"
+
+
+class Graphs(Task):
+    """GraphSAGE and GCN."""
+
+    name = "graphs"
+    title = "nodes with features"
+    rank = 45
+    models: ClassVar = {"graphsage": f"{_CONFIG}:GraphSAGE", "gcn": f"{_CONFIG}:GCN"}
+    about: ClassVar = {
+        "graphsage": "classes of nodes from features: own and the mean of sampled neighbors (GraphSAGE)",
+        "gcn": "classes of nodes from features: graph convolutions, sampled or over the full graph (GCN)",
+    }
+    reading: ClassVar = {
+        "graph": "any2vec.data.options:GraphOptions", "nodes": "any2vec.data.options:NodeOptions",
+    }  # fmt: skip
+    leaves_out: ClassVar = ("linear_probe",)
+    has: ClassVar = {"run": RUN}
+    lacks: ClassVar = {
+        **dict.fromkeys(("hosts", "logical_hosts", "link", "host_timeout", "ray", "restarts"), _ONE),
+        **dict.fromkeys(("sync", "scheme", "rounds_per_epoch", "bits", "overlap", "servers", "sync_servers"), _ONE),
+        **dict.fromkeys(("dual", "credits", "staleness_bound", "partition", "read"), _ONE),
+        "init": _DENSE, "cache": _DENSE, "cache_rows": _DENSE, "memory": _DENSE, "order": _DENSE,
+        "cache_dir": "a graph folder (any2vec graph build) is what is kept",
+    }  # fmt: skip
+    needs_folder: ClassVar = False  # what a classifier predicts rightly may be all that is wanted
+    input: ClassVar = "a folder of any2vec graph build, or edges (edge list, Parquet, Matrix Market)"
+
+    def nouns(self, model: Any) -> Nouns:
+        return Nouns("nodes", "nodes")
+
+    def check(self, spec: RunSpec, hooks: Hooks) -> None:
+        check_torch("Graph networks")
+        if hooks.on_epoch is not None:
+            raise InputError(f"on_epoch does not apply to {spec.model.name}; leave it out.")
+        nodes = spec.reading.get("nodes")
+        if nodes is not None and (nodes.psi is not None or nodes.linear_probe):
+            name = "linear_probe" if nodes.linear_probe else "psi"
+            raise InputError(f"{name} is for ga-mlp, and does nothing for {spec.model.name}; leave it out.")
+
+    def read(self, spec: RunSpec, hooks: Hooks) -> PreparedGraph:
+        from any2vec.tasks.graphs.prepare import prepare_graph
+
+        return prepare_graph(spec.model, spec.data, spec.reading.get("nodes"), spec.reading.get("graph"), hooks.stage)
+
+    @contextmanager
+    def limits(self, spec: RunSpec) -> Iterator[None]:
+        """One network: its matrices are multiplied by all threads of the run."""
+        import torch
+        from threadpoolctl import threadpool_limits
+
+        threads, before = self.threads(spec, 1), torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            with threadpool_limits(limits=threads, user_api="blas"):
+                yield
+        finally:
+            torch.set_num_threads(before)
+
+    def program(self, request: Request, data: Any, transport: Transport) -> Any:
+        from any2vec.tasks.graphs.program import NetworkProgram
+
+        return NetworkProgram(request, data, transport)
+
+    def size(self, spec: RunSpec, metadata: Mapping[str, Any]) -> Size:
+        from any2vec.tasks.graphs.planning import size_of_network
+
+        return size_of_network(spec.model, metadata)
+
+    def scorer(self, folder: Path) -> Any:
+        from any2vec.models.networks.classifier import NetworkClassifier
+
+        return NetworkClassifier.load(folder)
+
+    def score(self, folder: Path, data: Path) -> Iterator[str]:
+        from any2vec.tasks.graphs.predict import predicted_lines
+
+        return predicted_lines(self.scorer(folder), data)
+
+    def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
+        command = ["any2vec", "score", str(folder), "GRAPH"]
+        return f"To predict classes of the nodes of a graph folder, this or another:  {shlex.join(command)}"
+
+    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+        metric = "accuracy" if "test_accuracy" in summary else "micro_f1"
+        found = [(part, summary.get(f"{part}_{metric}")) for part in ("train", "val", "test")]
+        shares = ", ".join(f"{part} {value:.1%}" for part, value in found if value is not None)
+        if not shares:
+            return []
+        epochs = f"{summary['best_epoch']} of {summary['epochs_done']}"
+        return [(metric.replace("_", "-"), shares), ("best epoch", epochs)]
