@@ -22,7 +22,7 @@ FLOORS = {
     "data": 2, "plan": 2, "options": 2.1, "sources": 2.2,
     "formats": 2.4, "neighbors": 2.5, "encoders": 2.5, "embeddings": 2.6,
     "tables": 3, "sampling": 3,
-    "sync": 4, "evaluate": 4, "models": 4.2, "nn": 4.2,
+    "sync": 4, "evaluate": 4, "nn": 4.1, "models": 4.2,
     "train": 5, "tasks": 5.2, "report": 5.5,
     "any2vec": 6, "__main__": 8, "doctor": 6, "testing": 6.2, "estimators": 6.5,
     "cli": 7,

@@ -21,6 +21,7 @@ NAMES = {
     "Triples", "TripleOptions", "TripleScorer", "read_triples",
     "Clicks", "ClickSchema", "ClickScorer", "read_clicks",
     "GAMLP", "GAMLPClassifier", "NodeOptions", "NodeClassifier",
+    "GraphSAGE", "GCN", "NetworkClassifier",
     "stream", "StreamResult", "StreamSkipGram", "StreamNGram", "StreamCharLstm", "StreamOptions",
     "SourceOptions",
     "HostOptions", "SyncOptions", "StorageOptions",
@@ -46,7 +47,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "model", ["SkipGram", "CBOW", "DeepWalk", "Node2Vec", "DLRM", "DeepFM", "ComplEx", "DotProduct", "GAMLP"]
+    "model", ["SkipGram", "CBOW", "DeepWalk", "Node2Vec", "DLRM", "DeepFM", "ComplEx", "DotProduct", "GAMLP", "GCN"]
 )
 def test_configs_are_frozen_and_keyword_only(model: str) -> None:
     config = getattr(any2vec, model)

@@ -5,6 +5,8 @@ Legend: M nodes that have rows, F of them, the first ones, that the layer answer
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
@@ -97,6 +99,17 @@ class Network(nn.Module):
             for layer in self.layers[:-1]:
                 x_ND = layer(x_ND, block).relu()
             return x_ND, self.layers[-1](x_ND, block)
+
+
+@contextmanager
+def torch_threads(threads: int) -> Iterator[None]:
+    """PyTorch multiplies with so many threads; as before afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _dropped(x: torch.Tensor, share: float, draws: torch.Generator) -> torch.Tensor:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from any2vec.models.networks.config import GraphNetwork
-from any2vec.plan.cost.size import TORCH_BYTES, Size, TableSize
+from any2vec.plan.cost.size import Size, TableSize
 
 _KEPT, _HELD = 4, 3
 """arrays like the weights: gradients, two moments, the best epoch's; arrays (M, columns) of a layer at the peak"""
@@ -35,7 +35,7 @@ def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any]) -> Size:
         tables=(weights,),
         resident={
             "features": 4 * nodes * columns, "layers of all nodes": 8 * nodes * model.hidden, "batches": batch,
-            "gradients and states": _KEPT * weights.num_bytes, "neighbors": edges, "torch": TORCH_BYTES,
+            "gradients and states": _KEPT * weights.num_bytes, "neighbors": edges,
         },
         items=metadata["num_train"], result_bytes=weights.num_bytes + 4 * nodes * model.hidden,
     )  # fmt: skip

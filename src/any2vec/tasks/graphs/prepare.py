@@ -27,8 +27,6 @@ class PreparedGraph:
     graph: AttributedGraph
     data: LearnerData
     metadata: dict[str, Any]
-    folder: TemporaryDirectory[str] | None
-    """where the graph lies, if it was made for this run; it goes with this object"""
 
 
 def prepare_graph(
@@ -43,11 +41,11 @@ def prepare_graph(
         DataError: it cannot be read, or does not go together.
     """
     options = nodes or NodeOptions()
-    opened, folder = _opened(source, options, graph, stage), None
+    opened = _opened(source, options, graph)
     if opened is None:
-        folder = TemporaryDirectory(prefix="any2vec-graph-")
         build = BuildOptions(features=options.features, labels=options.labels, split=options.split)
-        opened = write_graph(source, Path(folder.name) / "graph", build, graph=graph, stage=stage)
+        with TemporaryDirectory(prefix="any2vec-graph-") as folder:  # mapped files outlive their names
+            opened = write_graph(source, Path(folder) / "graph", build, graph=graph, stage=stage)
     if opened.features is None or opened.labels is None:
         lacks = "features" if opened.features is None else "labels"
         raise InputError(
@@ -62,12 +60,10 @@ def prepare_graph(
         "num_classes": len(opened.classes), **{f"num_{name}": len(data.rows[name]) for name in SPLITS},
         "digest": "".join(known["blake2b"][:16] for _, known in sorted(arrays.items())),
     }  # fmt: skip
-    return PreparedGraph(opened, data, metadata, folder)
+    return PreparedGraph(opened, data, metadata)
 
 
-def _opened(
-    source: Any, options: NodeOptions, graph: GraphOptions | None, stage: Stage | None
-) -> AttributedGraph | None:
+def _opened(source: Any, options: NodeOptions, graph: GraphOptions | None) -> AttributedGraph | None:
     """The graph that the source is, or names; None: it is edges."""
     if not isinstance(source, AttributedGraph) and not is_attributed(source):
         return None

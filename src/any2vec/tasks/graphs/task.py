@@ -69,16 +69,13 @@ class Graphs(Task):
     @contextmanager
     def limits(self, spec: RunSpec) -> Iterator[None]:
         """One network: its matrices are multiplied by all threads of the run."""
-        import torch
         from threadpoolctl import threadpool_limits
 
-        threads, before = self.threads(spec, 1), torch.get_num_threads()
-        torch.set_num_threads(threads)
-        try:
-            with threadpool_limits(limits=threads, user_api="blas"):
-                yield
-        finally:
-            torch.set_num_threads(before)
+        from any2vec.models.networks.network import torch_threads
+
+        threads = self.threads(spec, 1)
+        with threadpool_limits(limits=threads, user_api="blas"), torch_threads(threads):
+            yield
 
     def program(self, request: Request, data: Any, transport: Transport) -> Any:
         from any2vec.tasks.graphs.program import NetworkProgram

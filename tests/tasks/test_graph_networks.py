@@ -1,0 +1,286 @@
+"""Graph networks: layers as their equations say, batches as the whole graph, training that goes on to the bit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+import any2vec
+from any2vec import GCN, AttributedGraph, DataError, FormatError, GraphSAGE, InputError, NetworkClassifier, NodeOptions
+from any2vec.cli import main
+from any2vec.models.networks.config import NETWORK
+from any2vec.models.networks.network import GcnLayer, Network, SageLayer, block_of, blocks_of
+from any2vec.models.networks.scores import score_of
+from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
+
+NODES, CLASSES, COLUMNS = 240, 3, 8
+
+
+def planted(folder: Path, several: bool = False) -> AttributedGraph:
+    """Classes whose nodes have most edges among themselves, and features that say little of one node alone."""
+    rng = np.random.default_rng(0)
+    label_N = rng.integers(0, CLASSES, NODES)
+    src, dst = rng.integers(0, NODES, (2, 6000))
+    kept = ((label_N[src] == label_N[dst]) | (rng.random(6000) < 0.06)) & (src != dst)
+    means = rng.normal(size=(CLASSES, COLUMNS))
+    features = (0.3 * means[label_N] + rng.normal(size=(NODES, COLUMNS))).astype(np.float32)
+    split = np.repeat([0, 1, 2], [60, 60, NODES - 120])
+    labels = np.eye(CLASSES, dtype=np.uint8)[label_N] if several else label_N
+    if several:
+        labels[label_N == 0, 1] = 1
+    edges = folder / "edges.tsv"
+    folder.mkdir(parents=True, exist_ok=True)
+    edges.write_text("".join(f"{a}\t{b}\n" for a, b in zip(src[kept], dst[kept], strict=True)))
+    return any2vec.write_graph(edges, folder / "graph", features=features, labels=labels, split=split)
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> AttributedGraph:
+    return planted(tmp_path_factory.mktemp("planted"))
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> AttributedGraph:
+    return planted(tmp_path_factory.mktemp("several"), several=True)
+
+
+def dense(graph: AttributedGraph) -> np.ndarray:
+    """0 and 1 (N, N): row i has its in-neighbors."""
+    found = np.zeros((len(graph), len(graph)))
+    for node in range(len(graph)):
+        found[node, graph.csr.indices[graph.csr.indptr[node] : graph.csr.indptr[node + 1]]] = 1
+    return found
+
+
+def array(tensor: torch.Tensor) -> np.ndarray:
+    return tensor.detach().double().numpy()
+
+
+@pytest.mark.parametrize("size_out", [3, 20])  # narrower than what comes in, and wider
+def test_layers_are_their_equations(graph: AttributedGraph, size_out: int) -> None:
+    edges, block = dense(graph), block_of(graph.csr)
+    assert graph.features is not None
+    x = graph.features.take(np.arange(len(graph)))
+    degree = edges.sum(axis=1)
+    sage, gcn = SageLayer(COLUMNS, size_out), GcnLayer(COLUMNS, size_out)
+    means = edges @ x / np.maximum(degree, 1)[:, None]
+    expected = means @ array(sage.neighbors.weight).T + array(sage.neighbors.bias) + x @ array(sage.own.weight).T
+    np.testing.assert_allclose(array(sage(torch.from_numpy(x), block)), expected, atol=1e-5)
+    root = 1 / np.sqrt(degree + 1)
+    propagated = root[:, None] * ((edges + np.eye(len(x))) @ (root[:, None] * x))
+    expected = propagated @ array(gcn.linear.weight).T + array(gcn.linear.bias)
+    np.testing.assert_allclose(array(gcn(torch.from_numpy(x), block)), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", [GraphSAGE(num_layers=3, hidden=7), GCN(num_layers=2, hidden=7)], ids=["sage", "gcn"])
+def test_batches_with_all_neighbors_are_the_whole_graph(graph: AttributedGraph, model: Any) -> None:
+    assert graph.features is not None
+    network, degree = Network(model, COLUMNS, CLASSES), np.diff(graph.csr.indptr).astype(np.float32)
+    network.dropout = 0
+    sampler = NeighborSampler(graph.csr, NeighborOptions(fanouts=(-1,) * model.num_layers))
+    seeds = np.array([200, 3, 77])
+    found = sampler.sample(seeds)
+    x = torch.from_numpy(graph.features.take(found.node_M))
+    scores = network(x, blocks_of(found, degree), torch.Generator())
+    every = torch.from_numpy(graph.features.take(np.arange(len(graph))))
+    whole = network.hidden_and_scores(every, block_of(graph.csr))[1]
+    np.testing.assert_allclose(array(scores), array(whole)[seeds], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [SageLayer, GcnLayer])
+def test_samples_are_right_in_the_mean(graph: AttributedGraph, kind: Any) -> None:
+    """A layer is linear: over many samples its mean is what all neighbors give, within four standard errors."""
+    assert graph.features is not None
+    layer, degree = kind(COLUMNS, 2), np.diff(graph.csr.indptr).astype(np.float32)
+    every = torch.from_numpy(graph.features.take(np.arange(len(graph))))
+    exact = array(layer(every, block_of(graph.csr)))
+    found = []
+    for seed in range(400):
+        hood = NeighborSampler(graph.csr, NeighborOptions(fanouts=(3,), seed=seed)).sample(np.arange(20))
+        found.append(array(layer(every[hood.node_M.astype(np.int64)], blocks_of(hood, degree)[0])))
+    error = np.std(found, axis=0) / np.sqrt(len(found))
+    assert (np.abs(np.mean(found, axis=0) - exact[:20]) <= 4 * error + 1e-6).all()
+
+
+def trained(graph: Any, model: Any, **options: Any) -> any2vec.FitResult:
+    return any2vec.fit(model, graph, **({"epochs": 12, "threads": 1} | options))
+
+
+MODELS = [
+    GraphSAGE(hidden=16, batch_size=16, fanouts="5,3"),
+    GCN(hidden=16, batch_size=16, sampling="labor", sample_key="batch"),
+    GCN(hidden=16, sampling="full-graph", learning_rate=0.05),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=["sage", "gcn-labor", "gcn-full"])
+def test_neighbors_tell_what_features_alone_do_not(graph: AttributedGraph, model: Any) -> None:
+    result = trained(graph, model, epochs=30)
+    summary = result.summary
+    assert summary["test_accuracy"] > 0.9 and summary["epochs_done"] == 30
+    assert result.embeddings.vectors.shape == (NODES, 16)
+    scores = result.scorer.score(graph)[1]
+    for part in ("train", "val", "test"):
+        assert summary[f"{part}_accuracy"] == score_of(scores, np.asarray(graph.labels), graph.rows(part))
+    assert graph.features is not None
+    x = np.c_[graph.features.take(np.arange(NODES)), np.ones(NODES)]
+    train = graph.rows("train")
+    weights = np.linalg.lstsq(x[train], np.eye(CLASSES)[np.asarray(graph.labels)[train]], rcond=None)[0]
+    assert score_of(x @ weights, np.asarray(graph.labels), graph.rows("test")) < 0.75
+
+
+def test_several_classes_a_node(several: AttributedGraph) -> None:
+    result = trained(several, MODELS[0], epochs=30)
+    assert result.summary["test_micro_f1"] > 0.85 and "test_accuracy" not in result.summary
+    share_NC = result.scorer.probabilities(result.scorer.score(several)[1])
+    assert (share_NC.sum(axis=1) > 1.2).any()
+
+
+class _StopError(Exception):
+    """Ends a run from within."""
+
+
+@pytest.mark.parametrize("model", MODELS, ids=["sage", "gcn-labor", "gcn-full"])
+def test_a_run_goes_on_to_the_same_bits(
+    graph: AttributedGraph, model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("any2vec.train.progress.RECORD_SECONDS", 0.0)
+    whole, seen = trained(graph, model), []
+
+    def stop(record: any2vec.Progress) -> None:
+        seen.append(record)
+        if len(seen) == 5:
+            raise _StopError
+
+    with pytest.raises(_StopError):
+        trained(graph, model, out=tmp_path / "run", checkpoint_seconds=1e-9, callback=stop)
+    assert (tmp_path / "run" / "checkpoint.safetensors").exists()
+    again = trained(graph, model, out=tmp_path / "run", resume=True)
+    assert np.array_equal(again.embeddings.vectors, whole.embeddings.vectors)
+    for name in ("test_accuracy", "best_epoch", "epochs_done", "rows_read", "items"):
+        assert again.summary[name] == whole.summary[name]
+
+
+def test_two_threads_read_the_same_batches(graph: AttributedGraph) -> None:
+    one, two = (trained(graph, MODELS[0], threads=threads) for threads in (1, 2))
+    assert one.summary["rows_read"] == two.summary["rows_read"]
+    np.testing.assert_allclose(one.embeddings.vectors, two.embeddings.vectors, atol=1e-3)
+
+
+def test_patience_ends_a_run_and_the_best_epoch_is_the_result(graph: AttributedGraph) -> None:
+    model = GraphSAGE(hidden=16, batch_size=16, patience=3)
+    short, long = trained(graph, model, epochs=100), trained(graph, GraphSAGE(hidden=16, batch_size=16), epochs=100)
+    assert short.summary["epochs_done"] == short.summary["best_epoch"] + 3 < 100 == long.summary["epochs_done"]
+    upto = trained(graph, GraphSAGE(hidden=16, batch_size=16), epochs=short.summary["best_epoch"])
+    assert np.array_equal(upto.embeddings.vectors, short.embeddings.vectors)
+
+
+def test_edges_with_features_are_the_graph_that_they_make(graph: AttributedGraph, tmp_path: Path) -> None:
+    assert graph.features is not None
+    np.save(tmp_path / "x.npy", graph.features.take(np.arange(NODES)))
+    names = ["train", "val", "test"]
+    parts = "".join(f"{node}\t{names[part]}\n" for node, part in enumerate(graph.splits[0]))
+    (tmp_path / "split.tsv").write_text(parts)
+    classes = "".join(f"{node}\t{label}\n" for node, label in enumerate(np.asarray(graph.labels)))
+    (tmp_path / "labels.tsv").write_text(classes)
+    nodes = NodeOptions(features=tmp_path / "x.npy", labels=tmp_path / "labels.tsv", split=tmp_path / "split.tsv")
+    one = trained(graph.folder.parent / "edges.tsv", MODELS[0], nodes=nodes)
+    assert np.array_equal(one.embeddings.vectors, trained(graph, MODELS[0]).embeddings.vectors)
+
+
+def test_the_command(graph: AttributedGraph, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    arguments = ["train", "gcn", str(graph.folder), "--hidden", "16", "--epochs", "15", "--threads", "1", "--json"]
+    assert called([*arguments, "--batch-size", "16", "--out", str(run)]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["test_accuracy"] > 0.8 and summary["model"] == "gcn" and summary["rows"] == NODES
+    assert called(["score", str(run), str(graph.folder)]) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    test = graph.rows("test")
+    right = sum(int(lines[node][1]) == np.asarray(graph.labels)[node] for node in test)
+    assert right / len(test) == pytest.approx(summary["test_accuracy"])
+    assert all(0 < float(share) <= 1 for _, _, share in lines) and [key for key, _, _ in lines] == list(graph.keys)
+    assert called(["score", str(run), str(graph.folder.parent / "edges.tsv")]) == 2
+    assert "is no graph folder" in capsys.readouterr().err
+    loaded = NetworkClassifier.load(run)
+    assert np.array_equal(loaded.score(graph)[0], any2vec.Embeddings.load(run).vectors)
+    (run / NETWORK).write_bytes((run / NETWORK).read_bytes()[:200])
+    with pytest.raises(FormatError, match="is damaged"):
+        NetworkClassifier.load(run)
+
+
+def called(arguments: list[str]) -> int:
+    """The exit code of the command."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["any2vec", *arguments])
+        try:
+            main()
+        except SystemExit as ended:
+            return int(ended.code or 0)
+    return 0
+
+
+BAD_OPTIONS = [
+    ({"fanouts": "3"}, "fanouts must be 2 whole numbers"),
+    ({"fanouts": "3,x"}, "fanouts must be 2 whole numbers"),
+    ({"fanouts": "3,0"}, "fanouts must be 2 whole numbers"),
+    ({"sampling": "full-graph", "batch_size": 7}, "batch_size does nothing with sampling full-graph"),
+    ({"num_layers": 1}, "num_layers"),
+    ({"dropout": 1.0}, "dropout"),
+    ({"sampling": "none"}, "sampling"),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), BAD_OPTIONS)
+def test_bad_options(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        GraphSAGE(**options)
+
+
+def test_bad_data(graph: AttributedGraph, tmp_path: Path) -> None:
+    edges = graph.folder.parent / "edges.tsv"
+    with pytest.raises(InputError, match="the graph has no features; give --features"):
+        trained(edges, MODELS[0])
+    with pytest.raises(InputError, match="A graph folder has its own labels; leave out --labels"):
+        trained(graph, MODELS[0], nodes=NodeOptions(labels="labels.tsv"))
+    with pytest.raises(InputError, match=r"graphsage has no --hosts .*: graph networks train on one host"):
+        trained(graph, MODELS[0], hosts=2)
+    assert graph.features is not None
+    x, labels = graph.features.take(np.arange(NODES)), np.asarray(graph.labels).copy()
+
+    def built(name: str, **options: Any) -> AttributedGraph:
+        return any2vec.write_graph(edges, tmp_path / name, **({"features": x, "labels": labels} | options))
+
+    with pytest.raises(DataError, match="training nodes have the same class"):
+        trained(built("one", split={"train": np.flatnonzero(labels == 1)}), MODELS[0])
+    with pytest.raises(DataError, match="The training split is empty"):
+        trained(built("none", split={"val": np.arange(5)}), MODELS[0])
+    labels[7] = -1
+    with pytest.raises(DataError, match="1 nodes of the train split have no class"):
+        trained(built("unlabeled", split={"train": np.arange(20)}), MODELS[0])
+    with pytest.raises(InputError, match="takes 8 features a node, got 5"):
+        trained(graph, MODELS[0], epochs=1).scorer.score(built("narrow", features=x[:, :5]))
+    with pytest.raises(InputError, match="the training has diverged; lower learning_rate"):
+        trained(built("huge", features=x * 5e37), GraphSAGE(learning_rate=10, hidden=4), epochs=20)
+
+
+@pytest.mark.parametrize("size_out", [3, 20])
+def test_gcn_gives_pygs_numbers(graph: AttributedGraph, size_out: int) -> None:
+    nn = pytest.importorskip("torch_geometric.nn")
+    layer, theirs = GcnLayer(COLUMNS, size_out), nn.GCNConv(COLUMNS, size_out)
+    with torch.no_grad():
+        theirs.lin.weight.copy_(layer.linear.weight)
+        theirs.bias.copy_(layer.linear.bias)
+    targets = np.repeat(np.arange(NODES), np.diff(graph.csr.indptr))
+    edge_index = torch.from_numpy(np.stack([graph.csr.indices, targets]).astype(np.int64))
+    assert graph.features is not None
+    x = torch.from_numpy(graph.features.take(np.arange(NODES)))
+    np.testing.assert_allclose(array(layer(x, block_of(graph.csr))), array(theirs(x, edge_index)), atol=1e-5)
