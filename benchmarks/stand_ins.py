@@ -75,6 +75,14 @@ def _split(target: Path) -> None:
     _pack(target, (f"{node} {part}" for node, part in enumerate(SPLIT)))
 
 
+def _splits(target: Path) -> None:
+    """Two splits, both the same."""
+    import numpy as np
+
+    with target.open("wb") as file:
+        np.savez(file, split=np.tile([("train", "val", "test").index(part) for part in SPLIT], (2, 1)))
+
+
 def _features(target: Path) -> None:
     """A node has the features of its group, and some others."""
     import numpy as np
@@ -183,6 +191,10 @@ FILES: dict[str, Callable[[Path], None]] = {
             ("edges.txt.gz", _edges), ("features.npz", _features), ("labels.txt.gz", _classes), ("split.txt.gz", _split)
         )
     },
+    "graph-amazon/photo.edges.txt.gz": _edges,
+    "graph-amazon/photo.features.npz": _features,
+    "graph-amazon/photo.labels.txt.gz": _classes,
+    "graph-amazon/photo.splits.npz": _splits,
     "graph-musae-facebook/facebook.edges.csv.gz": _pages,
     "graph-musae-facebook/facebook.labels.csv.gz": _page_names,
     "ctr-criteo10k/criteo_train_first10k.txt.gz": _criteo,

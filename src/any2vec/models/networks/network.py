@@ -66,6 +66,8 @@ class GcnLayer(nn.Module):
     def __init__(self, size_in: int, size_out: int) -> None:
         super().__init__()
         self.linear = nn.Linear(size_in, size_out)
+        nn.init.xavier_uniform_(self.linear.weight)  # as Kipf and Welling start (Glorot and Bengio 2010)
+        nn.init.zeros_(self.linear.bias)
 
     def forward(self, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
         num, degree_M1 = block.num_targets, block.degree_M1[: len(x_MD)]

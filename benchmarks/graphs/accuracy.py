@@ -1,0 +1,121 @@
+"""Rows about what graph networks learn: beside PyTorch Geometric with the same settings, and by how neighbors are sampled."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bench import Bench
+from benchmarks.table import Measure, Reading, Row, number
+
+SEEDS = (1, 2, 3, 4, 5)
+EPOCHS = 200
+GRAPHS = ("cora", "citeseer", "photo")
+MODELS = ("gcn", "graphsage")
+SAMPLES: dict[str, tuple[object, ...]] = {
+    "a key an epoch": (), "a key a batch": ("--sample-key", "batch"), "LABOR": ("--sampling", "labor"),
+}  # fmt: skip
+"""ways to sample -> flags"""
+SAMPLED = ("--fanouts", "10,5", "--batch-size", 32, "--epochs", 30)
+POINTS = 100
+
+
+def folder_of(bench: Bench, graph: str) -> Path:
+    """The graph as `any2vec graph build` writes it; undirected, of Photo the first of its splits."""
+    is_cited = graph != "photo"
+    names = ("edges.txt.gz", "features.npz", "labels.txt.gz", "split.txt.gz" if is_cited else "splits.npz")
+    files = [bench.data(f"graph-{'planetoid' if is_cited else 'amazon'}/{graph}.{name}") for name in names]
+    flags = () if is_cited else ("--split-index", 0)
+
+    def build() -> Path:
+        out = bench.scratch(f"graph-{graph}")
+        bench.any2vec(
+            "graph", "build", files[0], "--features", files[1], "--labels", files[2], "--split", files[3], *flags,
+            "--out", out, "--overwrite",
+        )  # fmt: skip
+        return out
+
+    found: Path = bench.once(("graph folder", graph), build)
+    return found
+
+
+def beside_pyg(bench: Bench) -> list[Reading]:
+    """Points of test accuracy that any2vec has more, seed by seed; both sides: full graph, hidden 128, the best epoch."""
+    epochs, readings = 5 if bench.quick else EPOCHS, []
+    for graph in GRAPHS:
+        folder = folder_of(bench, graph)
+        for model in MODELS:
+            theirs = [
+                bench.ours("pyg_full_graph.py", folder, model, epochs, seed).result["test_accuracy"]
+                for seed in _seeds(bench)
+            ]
+            ours = [
+                _run(bench, folder, model, seed, "--sampling", "full-graph", "--epochs", epochs)["test_accuracy"]
+                for seed in _seeds(bench)
+            ]
+            bench.runs[f"{graph} {model}"] = {"any2vec": ours, "PyG": theirs}
+            text = f"{_points(ours)} / PyG {_points(theirs)}"
+            differences = [POINTS * (one - other) for one, other in zip(ours, theirs, strict=True)]
+            readings.append(Reading.of_seeds(differences, f"{statistics.fmean(differences):+.2f}: {text}"))
+    return readings
+
+
+def by_sample(bench: Bench) -> list[Reading]:
+    """Points of test accuracy, and rows of features read, of GraphSAGE on Photo; each less a key a batch's."""
+    folder = folder_of(bench, "photo")
+    flags = ("--fanouts", "10,5", "--batch-size", 32, "--epochs", 2) if bench.quick else SAMPLED
+    found = {
+        name: [_run(bench, folder, "graphsage", seed, *flags, *more) for seed in _seeds(bench)]
+        for name, more in SAMPLES.items()
+    }
+    accuracies = {name: [run["test_accuracy"] for run in runs] for name, runs in found.items()}
+    rows = {name: statistics.fmean(run["rows_read"] for run in runs) for name, runs in found.items()}
+    bench.runs |= {"accuracies": accuracies, "rows read": rows}
+    plain, readings = accuracies["a key a batch"], []
+    for name in ("a key an epoch", "LABOR"):
+        differences = [POINTS * (one - other) for one, other in zip(accuracies[name], plain, strict=True)]
+        text = f"{statistics.fmean(differences):+.2f}: {_points(accuracies[name])} / a key a batch {_points(plain)}"
+        text += f"; {number(rows[name])} rows read of {number(rows['a key a batch'])}"
+        readings.append(Reading.of_seeds(differences, text))
+    return readings
+
+
+def _seeds(bench: Bench) -> Sequence[int]:
+    return SEEDS[:1] if bench.quick else SEEDS
+
+
+def _run(bench: Bench, folder: Path, model: str, seed: int, *flags: object) -> dict[str, Any]:
+    return bench.any2vec("train", model, folder, "--seed", seed, "--threads", 1, *flags).result
+
+
+def _points(accuracies: Sequence[float]) -> str:
+    return f"{POINTS * statistics.fmean(accuracies):.2f}"
+
+
+ROWS = (
+    Row(
+        name="accuracy",
+        measures=tuple(
+            Measure(
+                name=f"{graph}, {model}, full graph, hidden 128, {EPOCHS} epochs, {len(SEEDS)} seeds: test accuracy less "
+                "PyG's, points",
+                relation=">=", target=-0.3, is_accuracy=True,
+            )
+            for graph in GRAPHS for model in MODELS
+        ),
+        run=beside_pyg, minutes=15,
+    ),
+    Row(
+        name="sample-keys",
+        measures=(
+            Measure(
+                name="Photo, graphsage, fan-outs 10,5, batches of 32, 5 seeds: test accuracy of a key an epoch, the default, "
+                "less that of a key a batch, points", relation=">=", target=-0.3, is_accuracy=True,
+            ),
+            Measure(name="the same of LABOR", relation="", wording="reported"),
+        ),
+        run=by_sample, minutes=5,
+    ),
+)  # fmt: skip
