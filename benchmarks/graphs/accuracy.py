@@ -1,4 +1,4 @@
-"""Rows about what graph networks learn: beside PyTorch Geometric with the same settings, and by how neighbors are sampled."""
+"""Rows about what graph networks learn: beside PyTorch Geometric with the same settings, and by the way of sampling."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def folder_of(bench: Bench, graph: str) -> Path:
 
 
 def beside_pyg(bench: Bench) -> list[Reading]:
-    """Points of test accuracy that any2vec has more, seed by seed; both sides: full graph, hidden 128, the best epoch."""
+    """Points of test accuracy that any2vec has more, seed by seed; both sides: full graph, hidden 128, best epoch."""
     epochs, readings = 5 if bench.quick else EPOCHS, []
     for graph in GRAPHS:
         folder = folder_of(bench, graph)
@@ -99,8 +99,8 @@ ROWS = (
         name="accuracy",
         measures=tuple(
             Measure(
-                name=f"{graph}, {model}, full graph, hidden 128, {EPOCHS} epochs, {len(SEEDS)} seeds: test accuracy less "
-                "PyG's, points",
+                name=f"{graph}, {model}, full graph, hidden 128, {EPOCHS} epochs, {len(SEEDS)} seeds: test accuracy "
+                "less PyG's, points",
                 relation=">=", target=-0.3, is_accuracy=True,
             )
             for graph in GRAPHS for model in MODELS
@@ -111,8 +111,8 @@ ROWS = (
         name="sample-keys",
         measures=(
             Measure(
-                name="Photo, graphsage, fan-outs 10,5, batches of 32, 5 seeds: test accuracy of a key an epoch, the default, "
-                "less that of a key a batch, points", relation=">=", target=-0.3, is_accuracy=True,
+                name="Photo, graphsage, fan-outs 10,5, batches of 32, 5 seeds: test accuracy of a key an epoch, the "
+                "default, less that of a key a batch, points", relation=">=", target=-0.3, is_accuracy=True,
             ),
             Measure(name="the same of LABOR", relation="", wording="reported"),
         ),

@@ -298,8 +298,13 @@ def test_commands_and_python_of_the_page_of_graphs(tmp_path: Path, monkeypatch: 
     for name, new in {"edges": "edges.tsv", "labels": "y.tsv", "split": "s.tsv", "features": "x.npz"}.items():
         planted[name].rename(tmp_path / new)
     page = ROOT / "docs" / "graphs.md"
-    said = [run(command, tmp_path) for command in commands(page)]
-    assert len(said) == 3 and "all as they were written" in said[1] and json.loads(said[2])["features"] == 12
+    shown = commands(page)
+    said = [run(command, tmp_path) for command in shown[:3]]
+    assert "all as they were written" in said[1] and json.loads(said[2])["features"] == 12
+    pytest.importorskip("torch", reason='graph networks need pip install "any2vec[torch]"')
+    said += [run(command, tmp_path) for command in shown[3:]]
+    assert len(said) == 7 and json.loads(said[4])["test_accuracy"] > 0.8
+    assert len((tmp_path / "classes.tsv").read_text().splitlines()) == 90
     pytest.importorskip("torch_geometric", reason='the loader needs pip install "any2vec[pyg]"')
     monkeypatch.chdir(tmp_path)
     (code,) = blocks(page, "python")

@@ -183,6 +183,7 @@ class GraphLearner:
     def _make(self, seeds: np.ndarray, epoch: int, number: int) -> _Batch:
         if self._is_whole:
             (x_ND, block), rows = self.whole(), self.data.rows["train"]
+            self.sampled += len(x_ND)
             return _Batch(x_ND, [block] * self.model.num_layers, torch.from_numpy(rows), self._label(rows), number)
         found = self._sampler.sample(seeds, epoch, number)
         self.sampled += len(found.node_M)
