@@ -220,12 +220,22 @@ def test_what_belongs_to_nodes_may_change_between_passes() -> None:
         ({"weight_attr": "x", "law": "labor"}, "give one of them"),
         ({"input_nodes": torch.zeros(NUM, dtype=torch.bool)}, "no nodes"),
         ({"data": "nowhere"}, "got the path nowhere, .* graph build"), ({"data": 3}, "got int"),
-        ({"law": "weighted"}, "no weights"),
+        ({"law": "weighted"}, "no weights"), ({"disjoint": True}, "are not there"),
+        ({"subgraph_type": "induced"}, "are not there"),
     ],
 )  # fmt: skip
 def test_what_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         NeighborLoader(**({"data": random_data(), "num_neighbors": [2]} | options))
+
+
+def test_options_of_pyg_that_change_nothing_are_taken() -> None:
+    from torch_geometric.sampler.base import SubgraphType
+
+    (one,) = NeighborLoader(random_data(), [2], batch_size=NUM)
+    more = {"pin_memory": True, "disjoint": False, "subgraph_type": SubgraphType.directional}
+    (other,) = NeighborLoader(random_data(), [2], batch_size=NUM, **more)
+    assert torch.equal(one.edge_index, other.edge_index)
 
 
 def test_edges_outside_the_nodes_are_refused() -> None:

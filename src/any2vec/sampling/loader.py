@@ -47,6 +47,8 @@ class NeighborLoader:
         num_workers: threads that make batches ahead; 0 is 1. prefetch: batches that each makes ahead, 1..64.
         split: of an `AttributedGraph` with several splits, which one `input_nodes` and masks mean.
         persistent_workers: taken for scripts written for PyG; it means nothing, for there are no processes.
+        pin_memory: put batches into pinned memory, where there is a GPU.
+        disjoint, subgraph_type: as PyG has them by default, and no other.
 
     Memory: 4 bytes a node and thread; of `Data` the in-neighbors, 12 bytes an edge.
 
@@ -60,11 +62,16 @@ class NeighborLoader:
         replace: bool = False, weight_attr: str | None = None, law: str | None = None, key: str = "epoch",
         seed: int = 1, shuffle: bool = False, drop_last: bool = False, return_e_id: bool = False,
         transform: Callable[[Any], Any] | None = None, num_workers: int = 0, prefetch: int = 2, split: int = 0,
-        persistent_workers: bool = False,
+        persistent_workers: bool = False, pin_memory: bool = False, disjoint: bool = False,
+        subgraph_type: Any = "directional",
     ) -> None:  # fmt: skip
         check_whole("batch_size", batch_size, 1, (1 << 31) - 1)
         check_whole("num_workers", num_workers, 0, MAX_THREADS)
         check_whole("prefetch", prefetch, 1, 64)
+        if disjoint or getattr(subgraph_type, "value", subgraph_type) != "directional":
+            raise InputError(
+                "disjoint neighborhoods, and subgraph_type but directional, are not there; leave them out."
+            )
         if weight_attr is not None and law not in (None, "weighted"):
             raise InputError(f"weight_attr samples by weights, and law is {law!r}; give one of them.")
         options: dict[str, Any] = {"fanouts": num_neighbors, "replace": replace, "key": key, "seed": seed}
@@ -86,6 +93,7 @@ class NeighborLoader:
         self.data = data
         self.batch_size, self.drop_last, self.shuffle = batch_size, drop_last, shuffle
         self.transform, self._return_e_id = transform, return_e_id
+        self._is_pinned = pin_memory and _has_gpu()
         self._source, self._sampler = source, NeighborSampler(source.csr, chosen)
         self._seeds = _seeds(input_nodes, source, self._sampler.num_nodes)
         self._threads, self._depth = max(1, num_workers), prefetch * max(1, num_workers)
@@ -112,6 +120,7 @@ class NeighborLoader:
                 batch = waiting.popleft().result(_PATIENCE)
                 done += 1
                 self._note(epoch, done)
+                batch = batch.pin_memory() if self._is_pinned else batch
                 yield batch if self.transform is None else self.transform(batch)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
@@ -171,6 +180,12 @@ def _check_libraries() -> None:
         import torch_geometric.data  # noqa: F401
     except ImportError as error:
         raise InputError('NeighborLoader gives PyG\'s Data; pip install "any2vec[pyg]".') from error
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return bool(torch.cuda.is_available())
 
 
 class _OfData:
