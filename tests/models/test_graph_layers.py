@@ -16,7 +16,7 @@ geometric = pytest.importorskip("torch_geometric.nn")
 from torch_geometric.data import Data  # noqa: E402
 
 from any2vec import NeighborLoader  # noqa: E402
-from any2vec.nn import SAGEConv, aggregate  # noqa: E402
+from any2vec.nn import GCNConv, SAGEConv, aggregate  # noqa: E402
 
 pytestmark = uint64_wraps
 
@@ -72,6 +72,34 @@ def test_the_same_numbers_as_pyg_with_the_same_weights(channels: Any, options: d
         out.square().sum().backward()
         found.append([out, x.grad, *(part.grad for part in layer.parameters())])
     assert all(torch.allclose(one, other, atol=1e-5, rtol=1e-5) for one, other in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("channels", [(7, 4), (4, 7)])
+def test_gcn_has_pygs_numbers_with_the_same_weights(channels: Any, bias: bool) -> None:
+    """Where the graph has self-loops, too, and equal edges."""
+    torch.manual_seed(1)
+    theirs, ours = geometric.GCNConv(*channels, bias=bias), GCNConv(*channels, bias=bias)
+    ours.load_state_dict(theirs.state_dict())
+    theirs.load_state_dict(ours.state_dict())
+    edge_index = edges(200, 50, 50, is_sorted=False)
+    loops = torch.arange(0, 50, 9).repeat(2, 1)
+    edge_index, found = torch.cat([edge_index[:, edge_index[0] != edge_index[1]], loops], dim=1), []
+    for layer in (theirs, ours):
+        torch.manual_seed(2)
+        x = torch.randn(50, channels[0], requires_grad=True)
+        out = layer(x, edge_index)
+        out.square().sum().backward()
+        found.append([out, x.grad, *(part.grad for part in layer.parameters())])
+    names = [[name for name, _ in layer.named_parameters()] for layer in (theirs, ours)]
+    assert sorted(names[0]) == sorted(names[1])
+    order = [names[1].index(name) for name in names[0]]
+    found[1] = [*found[1][:2], *(found[1][2 + place] for place in order)]
+    assert all(torch.allclose(one, other, atol=1e-5, rtol=1e-5) for one, other in zip(*found, strict=True))
+    with pytest.raises(InputError, match="must be from 0 to 49, got 3 to 50"):
+        ours(x, torch.tensor([[3, 50], [0, 1]]))
+    with pytest.raises(InputError, match="edge_index must be whole numbers"):
+        ours(x, torch.zeros(2, 3))
 
 
 def test_a_network_learns_from_the_loader() -> None:

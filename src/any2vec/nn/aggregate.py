@@ -43,9 +43,15 @@ def aggregate(
         InputError: a tensor is of another kind, or an edge leads outside.
     """
     check_choice("reduce", reduce, REDUCTIONS)
-    if isinstance(edge_index, Neighbors):
-        found: torch.Tensor = _Aggregate.apply(x, *edge_index, reduce == "mean")
-        return found
+    if not isinstance(edge_index, Neighbors):
+        check_tensors(x, edge_index)
+        edge_index = neighbors_of(edge_index, len(x), len(x) if num_nodes is None else num_nodes)
+    found: torch.Tensor = _Aggregate.apply(x, *edge_index, reduce == "mean")
+    return found
+
+
+def check_tensors(x: torch.Tensor, edge_index: torch.Tensor) -> None:
+    """Raise InputError unless x can be aggregated along these edges, wherever they lead."""
     for name, value in (("x", x), ("edge_index", edge_index)):
         if not isinstance(value, torch.Tensor):
             raise InputError(f"{name} must be a torch tensor, got {type(value).__name__}; torch.as_tensor makes one.")
@@ -62,11 +68,10 @@ def aggregate(
         raise InputError(
             f"edge_index must be whole numbers (2, edges) on cpu, got {edge_index.dtype} {tuple(edge_index.shape)}."
         )
-    return _Aggregate.apply(x, *_rows(edge_index, len(x), len(x) if num_nodes is None else num_nodes), reduce == "mean")
 
 
-def _rows(edge_index: torch.Tensor, num_sources: int, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """(stops int64 (F + 1,), neighbors int64 or int32 (S,)) by target."""
+def neighbors_of(edge_index: torch.Tensor, num_sources: int, num_nodes: int) -> Neighbors:
+    """The edges by target. InputError where one leads outside."""
     from any2vec.kernels.graph.neighbors import group_by_target
 
     src, dst = edge_index.numpy()
@@ -74,10 +79,10 @@ def _rows(edge_index: torch.Tensor, num_sources: int, num_nodes: int) -> tuple[n
         if len(ends) and not 0 <= int(ends.min()) <= int(ends.max()) < size:
             raise InputError(f"edge_index[{row}] must be from 0 to {size - 1:,}, got {ends.min()} to {ends.max()}.")
     if (dst[1:] >= dst[:-1]).all():
-        return np.searchsorted(dst, np.arange(num_nodes + 1)), np.ascontiguousarray(src)
+        return Neighbors(np.searchsorted(dst, np.arange(num_nodes + 1)), np.ascontiguousarray(src))
     stop_F1, neighbor_S = np.zeros(num_nodes + 1, np.int64), np.empty(len(src), np.int32)
     group_by_target(src, dst, stop_F1, neighbor_S, np.empty(len(src), np.int64))
-    return stop_F1, neighbor_S
+    return Neighbors(stop_F1, neighbor_S)
 
 
 class _Aggregate(torch.autograd.Function):
