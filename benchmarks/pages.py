@@ -24,8 +24,8 @@ CHOICE = {
         "node2vec-job": (0, 1), "walks": (0, 1), "memory": (0,),
     },
     "many-hosts": {
-        "exactness": (0,), "accuracy": (0, 1), "accuracy-per-byte": (0, 1), "link-bound": (0,), "two-hosts": (0,),
-        "sync-cost": (0,), "modelled-speedup": (0,), "faults": (0, 1),
+        "exactness": (0,), "accuracy": (0, 1), "no-loss": (0,), "no-loss-per-byte": (0, 1), "link-bound": (0,),
+        "two-hosts": (0,), "sync-cost": (0,), "modelled-speedup": (0,), "faults": (0, 1),
     },
     "clicks": {
         "embedding-part": (0, 1), "whole-step": (0,), "torchrec": (0, 1, 2, 3), "isolation": (2, 3),

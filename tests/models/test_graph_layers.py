@@ -98,8 +98,11 @@ def test_gcn_has_pygs_numbers_with_the_same_weights(channels: Any, bias: bool) -
     assert all(torch.allclose(one, other, atol=1e-5, rtol=1e-5) for one, other in zip(*found, strict=True))
     with pytest.raises(InputError, match="must be from 0 to 49, got 3 to 50"):
         ours(x, torch.tensor([[3, 50], [0, 1]]))
-    with pytest.raises(InputError, match="edge_index must be whole numbers"):
-        ours(x, torch.zeros(2, 3))
+    with pytest.raises(InputError, match="must be from 0 to 49, got 99 to 99"):
+        ours(x, torch.tensor([[99], [99]]))
+    for odd in (torch.zeros(2, 3), torch.zeros(2, 3, dtype=torch.bool)):
+        with pytest.raises(InputError, match="edge_index must be whole numbers"):
+            ours(x, odd)
 
 
 def test_a_network_learns_from_the_loader() -> None:

@@ -217,6 +217,38 @@ def test_the_command(graph: AttributedGraph, tmp_path: Path, capsys: pytest.Capt
         NetworkClassifier.load(run)
 
 
+def test_what_is_damaged_is_refused(graph: AttributedGraph, tmp_path: Path) -> None:
+    result = trained(graph, MODELS[0], epochs=1, out=tmp_path / "run")
+    file = tmp_path / "run" / NETWORK
+    whole = file.read_bytes()
+    for change in (
+        lambda data: data[:-64] + b"\xff" * 64,  # weights that are no numbers
+        lambda data: data.replace(b'\\"num_features\\": 8', b'\\"num_features\\": 9'),
+        lambda data: data.replace(b'\\"num_features\\": 8', b'\\"num_features\\":-8'),
+        lambda data: data.replace(b'\\"hidden\\": 16', b'\\"hidden\\": 17'),
+    ):
+        file.write_bytes(change(whole))
+        assert file.read_bytes() != whole
+        with pytest.raises(FormatError, match="is damaged"):
+            NetworkClassifier.load(tmp_path / "run")
+    odd = planted(tmp_path / "odd").folder
+    indices = np.load(odd / "indices.npy", mmap_mode="r+")
+    indices[7] = NODES
+    indices.flush()
+    for use in (result.scorer.score, lambda folder: trained(folder, MODELS[0])):
+        with pytest.raises(FormatError, match="edges lead outside its nodes"):
+            use(str(odd))
+
+
+def test_scoring_draws_nothing(graph: AttributedGraph) -> None:
+    scorer = trained(graph, MODELS[0], epochs=1).scorer
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    scorer.score(graph.folder)
+    assert torch.equal(torch.rand(2), expected)
+
+
 def called(arguments: list[str]) -> int:
     """The exit code of the command."""
     with pytest.MonkeyPatch.context() as patch:
@@ -245,6 +277,10 @@ def test_bad_options(options: dict[str, Any], words: str) -> None:
         GraphSAGE(**options)
 
 
+def test_fanouts_may_be_a_list() -> None:
+    assert GraphSAGE(fanouts=[5, 3]) == GraphSAGE(fanouts="5,3")  # type: ignore[arg-type]
+
+
 def test_bad_data(graph: AttributedGraph, tmp_path: Path) -> None:
     edges = graph.folder.parent / "edges.tsv"
     with pytest.raises(InputError, match="the graph has no features; give --features"):
@@ -263,6 +299,10 @@ def test_bad_data(graph: AttributedGraph, tmp_path: Path) -> None:
         trained(built("one", split={"train": np.flatnonzero(labels == 1)}), MODELS[0])
     with pytest.raises(DataError, match="The training split is empty"):
         trained(built("none", split={"val": np.arange(5)}), MODELS[0])
+    with pytest.raises(InputError, match="patience waits for a better validation score"):
+        trained(built("no-val", split={"train": np.arange(50)}), GraphSAGE(patience=2))
+    with pytest.raises(DataError, match=r"There is no nowhere\.tsv"):
+        trained("nowhere.tsv", MODELS[0])
     labels[7] = -1
     with pytest.raises(DataError, match="1 nodes of the train split have no class"):
         trained(built("unlabeled", split={"train": np.arange(20)}), MODELS[0])

@@ -64,6 +64,7 @@ def check_tensors(x: torch.Tensor, edge_index: torch.Tensor) -> None:
         or edge_index.ndim != 2
         or len(edge_index) != 2
         or edge_index.is_floating_point()
+        or edge_index.dtype == torch.bool
     ):
         raise InputError(
             f"edge_index must be whole numbers (2, edges) on cpu, got {edge_index.dtype} {tuple(edge_index.shape)}."
@@ -74,15 +75,21 @@ def neighbors_of(edge_index: torch.Tensor, num_sources: int, num_nodes: int) -> 
     """The edges by target. InputError where one leads outside."""
     from any2vec.kernels.graph.neighbors import group_by_target
 
+    check_range(edge_index, num_sources, num_nodes)
     src, dst = edge_index.numpy()
-    for ends, size, row in ((src, num_sources, 0), (dst, num_nodes, 1)):
-        if len(ends) and not 0 <= int(ends.min()) <= int(ends.max()) < size:
-            raise InputError(f"edge_index[{row}] must be from 0 to {size - 1:,}, got {ends.min()} to {ends.max()}.")
     if (dst[1:] >= dst[:-1]).all():
         return Neighbors(np.searchsorted(dst, np.arange(num_nodes + 1)), np.ascontiguousarray(src))
     stop_F1, neighbor_S = np.zeros(num_nodes + 1, np.int64), np.empty(len(src), np.int32)
     group_by_target(src, dst, stop_F1, neighbor_S, np.empty(len(src), np.int64))
     return Neighbors(stop_F1, neighbor_S)
+
+
+def check_range(edge_index: torch.Tensor, num_sources: int, num_nodes: int) -> None:
+    """Raise InputError where an edge leads outside."""
+    src, dst = edge_index.numpy()
+    for ends, size, row in ((src, num_sources, 0), (dst, num_nodes, 1)):
+        if len(ends) and not 0 <= int(ends.min()) <= int(ends.max()) < size:
+            raise InputError(f"edge_index[{row}] must be from 0 to {size - 1:,}, got {ends.min()} to {ends.max()}.")
 
 
 class _Aggregate(torch.autograd.Function):

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from any2vec.checks import check_whole
-from any2vec.nn.aggregate import aggregate, check_tensors, neighbors_of
+from any2vec.nn.aggregate import aggregate, check_range, check_tensors, neighbors_of
 
 
 class GCNConv(torch.nn.Module):
@@ -43,6 +43,7 @@ class GCNConv(torch.nn.Module):
             InputError: as of `aggregate`.
         """
         check_tensors(x, edge_index)
+        check_range(edge_index, len(x), len(x))
         is_narrow = self.lin.out_features < self.lin.in_features
         found = self.lin(x) if is_narrow else x
         neighbors = neighbors_of(edge_index[:, edge_index[0] != edge_index[1]], len(x), len(x))

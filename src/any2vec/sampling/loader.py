@@ -236,6 +236,7 @@ class _OfFolder:
     """A mapped graph."""
 
     def __init__(self, graph: AttributedGraph, split: int) -> None:
+        graph.check_edges()
         self.csr = graph.csr
         parts = SPLITS if len(graph.splits) else ()
         for part in parts:

@@ -103,6 +103,18 @@ class AttributedGraph:
             )
         return np.flatnonzero(self.splits[split] == SPLITS.index(part))
 
+    def check_edges(self) -> None:
+        """Read all edges, once: kernels trust them.
+
+        Raises:
+            FormatError: they lead outside the nodes.
+        """
+        indptr, indices = self.csr.indptr, self.csr.indices
+        if (indptr[1:] < indptr[:-1]).any() or (
+            len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < len(self)
+        ):
+            raise FormatError(f"{self.folder} is damaged (edges lead outside its nodes); build it again.")
+
     def check(self) -> list[FileCheck]:
         """Every file, read whole and compared with its checksum."""
         found = []

@@ -15,8 +15,12 @@ from any2vec.models.networks.config import GCN, NETWORK, GraphNetwork, GraphSAGE
 from any2vec.types import State
 
 if TYPE_CHECKING:
-    from any2vec.data.attributed.graph import AttributedGraph
+    import torch
 
+    from any2vec.data.attributed.graph import AttributedGraph
+    from any2vec.models.networks.network import Block, Network
+
+MAX_COLUMNS = 1 << 31
 _MODELS: dict[str, type[GraphNetwork]] = {kind.name: kind for kind in (GraphSAGE, GCN)}
 
 
@@ -36,23 +40,27 @@ class NetworkClassifier:
     def __repr__(self) -> str:
         return f"NetworkClassifier({self.model.name}, {self.num_features:,} features, {len(self.classes)} classes)"
 
-    def score(self, graph: AttributedGraph) -> tuple[np.ndarray, np.ndarray]:
+    def score(self, graph: AttributedGraph | Path | str) -> tuple[np.ndarray, np.ndarray]:
         """(vectors of all nodes, float32 (N, hidden): the last hidden layer's; scores of their classes, (N, C)).
 
-        Memory: 4 bytes a node and column of the features and of two layers.
+        graph: or its folder. Memory: 4 bytes a node and column of the features and of two layers.
 
         Raises:
             InputError: the graph has no features, or not as many as the training.
+            FormatError: the folder is no graph, or damaged.
         """
-        from any2vec.models.networks.learner import load_weights
-        from any2vec.models.networks.network import Network, block_of, torch
+        from any2vec.data.attributed.graph import AttributedGraph
+        from any2vec.models.networks.network import block_of, torch
 
+        graph = AttributedGraph.open(graph) if isinstance(graph, str | Path) else graph
         if graph.features is None or graph.num_features != self.num_features:
             raise InputError(f"The network takes {self.num_features:,} features a node, got {graph.num_features:,}.")
-        network = Network(self.model, self.num_features, len(self.classes))
-        load_weights(network, self.weights)
-        x_ND = torch.from_numpy(graph.features.take(np.arange(len(graph))))
-        hidden_ND, score_NC = network.hidden_and_scores(x_ND, block_of(graph.csr))
+        graph.check_edges()
+        return self.score_rows(torch.from_numpy(graph.features.take(np.arange(len(graph)))), block_of(graph.csr))
+
+    def score_rows(self, x_ND: torch.Tensor, block: Block) -> tuple[np.ndarray, np.ndarray]:
+        """As `score`, of features and neighbors that are at hand."""
+        hidden_ND, score_NC = self._network().hidden_and_scores(x_ND, block)
         return hidden_ND.numpy(), score_NC.numpy()
 
     def probabilities(self, score_NC: np.ndarray) -> np.ndarray:
@@ -97,7 +105,13 @@ class NetworkClassifier:
         return found
 
     def _check(self) -> None:
-        from any2vec.models.networks.learner import load_weights
-        from any2vec.models.networks.network import Network
+        if not all(np.isfinite(array).all() for array in self.weights.values()):
+            raise ValueError("its weights are not all numbers")
+        if not 0 < self.num_features <= MAX_COLUMNS or len(self.classes) < 2:
+            raise ValueError(f"it has {self.num_features} features and {len(self.classes)} classes")
+        self._network()
 
-        load_weights(Network(self.model, self.num_features, len(self.classes)), self.weights)
+    def _network(self) -> Network:
+        from any2vec.models.networks.network import network_of
+
+        return network_of(self.model, self.num_features, len(self.classes), self.weights)

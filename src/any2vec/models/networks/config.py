@@ -51,6 +51,8 @@ class GraphNetwork(ModelConfig):
     """stop after so many epochs without a better validation score; 0: never"""
 
     def __post_init__(self) -> None:
+        if isinstance(self.fanouts, list | tuple):
+            object.__setattr__(self, "fanouts", ",".join(map(str, self.fanouts)))
         super().__post_init__()
         _ = self.fanouts_by_hop
         if self.sampling == "full-graph":

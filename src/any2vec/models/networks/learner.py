@@ -17,7 +17,7 @@ import torch
 from any2vec.data.attributed.features import FeatureRows
 from any2vec.errors import InputError
 from any2vec.models.networks.config import GraphNetwork
-from any2vec.models.networks.network import Block, Network, block_of, blocks_of
+from any2vec.models.networks.network import Block, Network, block_of, blocks_of, load_weights
 from any2vec.models.networks.scores import score_of
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from any2vec.types import Csr, Span, State, Stats, Work
@@ -227,15 +227,6 @@ class GraphLearner:
 def weights_of(network: Network) -> State:
     """By name; arrays that training changes."""
     return {name: parameter.detach().numpy() for name, parameter in network.named_parameters()}
-
-
-def load_weights(network: Network, state: State) -> None:
-    """Take weights over. KeyError or ValueError where they are another network's."""
-    with torch.no_grad():
-        for name, parameter in network.named_parameters():
-            if state[name].shape != tuple(parameter.shape):
-                raise ValueError(f"{name} is of {state[name].shape}, not {tuple(parameter.shape)}")
-            parameter.copy_(torch.from_numpy(np.array(state[name])))
 
 
 def _beginning(state: State, begin: str) -> State:

@@ -17,7 +17,7 @@ from torch import nn
 from any2vec.models.networks.config import GCN, GraphNetwork
 from any2vec.nn.aggregate import Neighbors, aggregate
 from any2vec.sampling.neighbors import Neighborhood
-from any2vec.types import Csr
+from any2vec.types import Csr, State
 
 
 class Block(NamedTuple):
@@ -101,6 +101,28 @@ class Network(nn.Module):
             for layer in self.layers[:-1]:
                 x_ND = layer(x_ND, block).relu()
             return x_ND, self.layers[-1](x_ND, block)
+
+
+def network_of(model: GraphNetwork, num_features: int, num_classes: int, weights: State) -> Network:
+    """A network with these weights, by name. KeyError or ValueError where they are another network's."""
+    with torch.device("meta"):  # nothing is drawn, and nothing allocated, before the shapes are known to fit
+        shapes = {name: part.shape for name, part in Network(model, num_features, num_classes).named_parameters()}
+    for name, shape in shapes.items():
+        if weights[name].shape != tuple(shape):
+            raise ValueError(f"{name} is of {weights[name].shape}, not {tuple(shape)}")
+    with torch.random.fork_rng(devices=[]):
+        network = Network(model, num_features, num_classes)
+    load_weights(network, weights)
+    return network
+
+
+def load_weights(network: Network, weights: State) -> None:
+    """Take weights over. KeyError or ValueError where they are another network's."""
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if weights[name].shape != tuple(parameter.shape):
+                raise ValueError(f"{name} is of {weights[name].shape}, not {tuple(parameter.shape)}")
+            parameter.copy_(torch.from_numpy(np.array(weights[name])))
 
 
 @contextmanager

@@ -13,14 +13,15 @@ from any2vec.models.networks.config import GraphNetwork
 from any2vec.plan.cost.size import Size, TableSize
 
 _KEPT, _HELD = 4, 3
-"""arrays like the weights: gradients, two moments, the best epoch's; arrays (M, columns) of a layer at the peak"""
+"""arrays like the weights that a run keeps: they, two moments, the best epoch's; arrays (M, columns) of a layer at the
+peak"""
 
 
 def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any]) -> Size:
     """Of a run on one host: the features of all nodes are in memory for validation, and so are two layers."""
     nodes, columns = metadata["num_nodes"], metadata["num_features"]
     sizes = [columns, *[model.hidden] * (model.num_layers - 1), metadata["num_classes"]]
-    weights = TableSize(name="weights", rows=sum(sizes[:-1]) * 2, columns=model.hidden)
+    weights = TableSize(name="weights", rows=sum(sizes[:-1]) * 2, columns=_KEPT * model.hidden)
     found, reached = float(model.batch_size if model.sampling != "full-graph" else nodes), []
     for fanout in reversed(model.fanouts_by_hop):
         reached.append(found)
@@ -35,7 +36,7 @@ def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any]) -> Size:
         tables=(weights,),
         resident={
             "features": 4 * nodes * columns, "layers of all nodes": 8 * nodes * model.hidden, "batches": batch,
-            "gradients and states": _KEPT * weights.num_bytes, "neighbors": edges,
+            "gradients": weights.num_bytes // _KEPT, "neighbors": edges,
         },
-        items=metadata["num_train"], result_bytes=weights.num_bytes + 4 * nodes * model.hidden,
+        items=metadata["num_train"], result_bytes=weights.num_bytes // _KEPT + 4 * nodes * model.hidden,
     )  # fmt: skip

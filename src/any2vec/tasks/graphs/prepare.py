@@ -43,6 +43,8 @@ def prepare_graph(
     options = nodes or NodeOptions()
     opened = _opened(source, options, graph)
     if opened is None:
+        if isinstance(source, str | Path) and str(source) != "-" and not Path(source).exists():
+            raise DataError(f"There is no {source}; give a graph folder, or a file of edges.")
         build = BuildOptions(features=options.features, labels=options.labels, split=options.split)
         with TemporaryDirectory(prefix="any2vec-graph-") as folder:  # mapped files outlive their names
             opened = write_graph(source, Path(folder) / "graph", build, graph=graph, stage=stage)
@@ -52,8 +54,11 @@ def prepare_graph(
             f"{model.name} learns classes of nodes from features, and the graph has no {lacks}; give --{lacks}, or "
             "build the graph with them."
         )
+    opened.check_edges()
     data = LearnerData(opened.csr, opened.features, opened.labels, len(opened.classes), _rows(opened))
     _check(data)
+    if model.patience and not len(data.rows["val"]):
+        raise InputError("patience waits for a better validation score, and no node validates; give a split with some.")
     arrays = opened.metadata["arrays"]
     metadata = {
         "kind": "nodes", "num_nodes": len(opened), "num_edges": opened.num_edges, "num_features": opened.num_features,

@@ -89,7 +89,7 @@ class NetworkProgram(InMemoryProgram):
             }  # fmt: skip
             several = self.prepared.data.labels.ndim > 1
             classifier = NetworkClassifier(self.request.spec.model, best, graph.num_features, graph.classes, several)
-            self._scored = classifier, *classifier.score(graph)
+            self._scored = classifier, *classifier.score_rows(*self.learner.whole())
         return self._scored
 
     def _until_over(self, parts: LoopParts) -> Iterator[Work[Any]]:
