@@ -25,7 +25,10 @@ _LEFT_OUT = (
     "src/any2vec/cli/",
     "src/any2vec/report/",
     "src/any2vec/__init__.py",  # names of public modules alone
-    *(f"benchmarks/{name}" for name in ("traced/", "pages.py", "run.py", "results.py", "source_code.py")),
+    *(
+        f"benchmarks/{name}"
+        for name in ("traced/", "pages.py", "run.py", "results.py", "source_code.py", "stand_ins.py")
+    ),
 )
 
 Code = dict[str, str]
