@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from any2vec.kernels.common.jit import fast_jit
+from any2vec.kernels.common.jit import jit
 
 _AT_ONCE = 4
 _HALVED = 64.0
 """2^6: exp(x) is the power of so much of the series of exp(x / 64)"""
 
 
-@fast_jit
+@jit
 def add_moment(rows_BD: np.ndarray, weight_B: np.ndarray, moment_DD: np.ndarray) -> None:
     """Add sum_b weight_b y_b y_b^T to the lower triangle of moment_DD, float64; rows_BD float32, weight_B float64."""
     dim = rows_BD.shape[1]
@@ -37,7 +37,7 @@ def add_moment(rows_BD: np.ndarray, weight_B: np.ndarray, moment_DD: np.ndarray)
     _add_products(scaled_GD, y_GD, moment_DD)
 
 
-@fast_jit
+@jit
 def _add_products(left_GD: np.ndarray, right_GD: np.ndarray, moment_DD: np.ndarray) -> None:
     for i in range(moment_DD.shape[0]):
         a, b, c, d = left_GD[0, i], left_GD[1, i], left_GD[2, i], left_GD[3, i]
@@ -45,7 +45,7 @@ def _add_products(left_GD: np.ndarray, right_GD: np.ndarray, moment_DD: np.ndarr
             moment_DD[i, j] += a * right_GD[0, j] + b * right_GD[1, j] + c * right_GD[2, j] + d * right_GD[3, j]
 
 
-@fast_jit
+@jit
 def scale_along(
     sum_BD: np.ndarray, count_B: np.ndarray, step_B: np.ndarray, value_D: np.ndarray, vector_DD: np.ndarray
 ) -> None:
@@ -78,7 +78,7 @@ def scale_along(
         held = 0
 
 
-@fast_jit
+@jit
 def _scale_by_shares(part_D: np.ndarray, step: float, value_D: np.ndarray, hosts: int, work_3D: np.ndarray) -> None:
     """Multiply by (1 - q^m) / (m (1 - q)), q = exp(-step value / m): by the mean of q^0 .. q^(m - 1).
 
@@ -112,7 +112,7 @@ def _scale_by_shares(part_D: np.ndarray, step: float, value_D: np.ndarray, hosts
         part_D[k] *= total_D[k] / hosts
 
 
-@fast_jit
+@jit
 def _multiply(left_GD: np.ndarray, matrix_DD: np.ndarray, out_GD: np.ndarray) -> None:
     """out = left @ matrix."""
     dim = matrix_DD.shape[0]
