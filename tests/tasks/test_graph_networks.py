@@ -72,7 +72,9 @@ def test_layers_are_their_equations(graph: AttributedGraph, size_out: int) -> No
     degree = edges.sum(axis=1)
     sage, gcn = SageLayer(COLUMNS, size_out), GcnLayer(COLUMNS, size_out)
     means = edges @ x / np.maximum(degree, 1)[:, None]
-    expected = means @ array(sage.neighbors.weight).T + array(sage.neighbors.bias) + x @ array(sage.own.weight).T
+    expected = (
+        means @ array(sage.conv.lin_l.weight).T + array(sage.conv.lin_l.bias) + x @ array(sage.conv.lin_r.weight).T
+    )
     np.testing.assert_allclose(array(sage(torch.from_numpy(x), block)), expected, atol=1e-5)
     root = 1 / np.sqrt(degree + 1)
     propagated = root[:, None] * ((edges + np.eye(len(x))) @ (root[:, None] * x))

@@ -51,11 +51,8 @@ def run_volumes(
         round_volume(scheme, num_rows, hosts, dim, bits, *pair, is_curved) for pair in zip(sets, coming, strict=True)
     ]
     if is_curved and ahead > 1:
-        (pull, _), (_, reduce) = (
-            rounds[-1].flows,
-            round_volume(scheme, num_rows, hosts, dim, bits, sets[-1], coming[-1]).flows,
-        )
-        rounds[-1] = Volume(hosts, (pull, *curvature_flows(hosts, dim), reduce))
+        _, reduce = round_volume(scheme, num_rows, hosts, dim, bits, sets[-1], coming[-1]).flows
+        rounds[-1] = Volume(hosts, (rounds[-1].flows[0], *curvature_flows(hosts, dim), reduce))
     return [first_volume(scheme, num_rows, hosts, dim, one) for one in sets[:ahead]] + rounds
 
 

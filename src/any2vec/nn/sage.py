@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from any2vec.checks import check_choice, check_whole
-from any2vec.nn.aggregate import REDUCTIONS, aggregate
+from any2vec.nn.aggregate import REDUCTIONS, Neighbors, aggregate
 
 
 class SAGEConv(torch.nn.Module):
@@ -43,7 +43,9 @@ class SAGEConv(torch.nn.Module):
         if self.lin_r is not None:
             self.lin_r.reset_parameters()
 
-    def forward(self, x: torch.Tensor | tuple[torch.Tensor, torch.Tensor], edge_index: torch.Tensor) -> torch.Tensor:
+    def forward(
+        self, x: torch.Tensor | tuple[torch.Tensor, torch.Tensor], edge_index: torch.Tensor | Neighbors
+    ) -> torch.Tensor:
         """(F, out_channels). x: rows (M, in_channels), or a pair: those of neighbors (M, ·) and of the nodes (F, ·).
 
         Raises:

@@ -95,10 +95,11 @@ class GraphLearner:
 
     def compile(self) -> None:
         """Compile the kernels, or load them from the cache."""
+        sampled = self.sampled
         batch = self._make(self.data.rows["train"][:1], 0, 0)
         self._loss(batch, 0).backward()
         self._optimizer.zero_grad()
-        self.sampled = 0
+        self.sampled = sampled
 
     def run(self, work: Work[Span]) -> Stats:
         """Train the batches of some positions of an epoch; behind its last one score the validation nodes.
@@ -167,18 +168,16 @@ class GraphLearner:
         """Those of a work, in order; with several threads the next one is made meanwhile."""
         seeds, size = self._order(work.epoch), self.batch_size
         numbers = range(work.payload.start // size, -(-work.payload.stop // size))
+        asked = [(seeds[number * size : (number + 1) * size], work.epoch, number) for number in numbers]
         if self._ahead is None:
-            for number in numbers:
-                yield self._make(seeds[number * size : (number + 1) * size], work.epoch, number)
+            yield from (self._make(*one) for one in asked)
             return
-        coming = None
-        for number in numbers:
-            future = self._ahead.submit(self._make, seeds[number * size : (number + 1) * size], work.epoch, number)
-            if coming is not None:
-                yield coming.result()
-            coming = future
-        if coming is not None:
-            yield coming.result()
+        coming = [self._ahead.submit(self._make, *one) for one in asked[:1]]
+        for one in asked[1:]:
+            coming.append(self._ahead.submit(self._make, *one))
+            yield coming.pop(0).result()
+        for last in coming:
+            yield last.result()
 
     def _make(self, seeds: np.ndarray, epoch: int, number: int) -> _Batch:
         if self._is_whole:

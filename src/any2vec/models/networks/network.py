@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch import nn
 
 from any2vec.models.networks.config import GCN, GraphNetwork
 from any2vec.nn.aggregate import Neighbors, aggregate
+from any2vec.nn.sage import SAGEConv
 from any2vec.sampling.neighbors import Neighborhood
 from any2vec.types import Csr, State
 
@@ -34,27 +35,16 @@ class Block(NamedTuple):
         return len(self.neighbors.stop_F1) - 1
 
 
-class Layer(Protocol):
-    """One layer."""
-
-    def __call__(self, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
-        """float32 (F, O)."""
-
-
 class SageLayer(nn.Module):
-    """Of a node's own row, and of the mean of its neighbors' rows."""
+    """GraphSAGE's convolution, of means."""
 
     def __init__(self, size_in: int, size_out: int) -> None:
         super().__init__()
-        self.neighbors = nn.Linear(size_in, size_out)
-        self.own = nn.Linear(size_in, size_out, bias=False)
+        self.conv = SAGEConv(size_in, size_out)
 
     def forward(self, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
-        own: torch.Tensor = self.own(x_MD[: block.num_targets])
-        if self.neighbors.out_features < self.neighbors.in_features:  # narrower rows are fewer numbers to add up
-            narrow = nn.functional.linear(x_MD, self.neighbors.weight)
-            return own + aggregate(narrow, block.neighbors) + self.neighbors.bias
-        return own + self.neighbors(aggregate(x_MD, block.neighbors))
+        found: torch.Tensor = self.conv((x_MD, x_MD[: block.num_targets]), block.neighbors)
+        return found
 
 
 class GcnLayer(nn.Module):
@@ -104,25 +94,23 @@ class Network(nn.Module):
 
 
 def network_of(model: GraphNetwork, num_features: int, num_classes: int, weights: State) -> Network:
-    """A network with these weights, by name. KeyError or ValueError where they are another network's."""
-    with torch.device("meta"):  # nothing is drawn, and nothing allocated, before the shapes are known to fit
-        shapes = {name: part.shape for name, part in Network(model, num_features, num_classes).named_parameters()}
-    for name, shape in shapes.items():
-        if weights[name].shape != tuple(shape):
-            raise ValueError(f"{name} is of {weights[name].shape}, not {tuple(shape)}")
-    with torch.random.fork_rng(devices=[]):
+    """A network with these weights, by name, and not copies of them; nothing is drawn.
+
+    Raises:
+        ValueError: they are another network's.
+    """
+    with torch.device("meta"):
         network = Network(model, num_features, num_classes)
-    load_weights(network, weights)
+    load_weights(network, weights, assign=True)
     return network
 
 
-def load_weights(network: Network, weights: State) -> None:
-    """Take weights over. KeyError or ValueError where they are another network's."""
-    with torch.no_grad():
-        for name, parameter in network.named_parameters():
-            if weights[name].shape != tuple(parameter.shape):
-                raise ValueError(f"{name} is of {weights[name].shape}, not {tuple(parameter.shape)}")
-            parameter.copy_(torch.from_numpy(np.array(weights[name])))
+def load_weights(network: Network, weights: State, assign: bool = False) -> None:
+    """Take weights over, copied or, with `assign`, as they are. ValueError where they are another network's."""
+    try:
+        network.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()}, assign=assign)
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error
 
 
 @contextmanager

@@ -49,9 +49,7 @@ class NetworkProgram(InMemoryProgram):
                 raise FormatError(
                     f"{FILE} does not hold the network of this run; start again with --overwrite."
                 ) from error
-        sampled = self.learner.sampled
         self.learner.compile()
-        self.learner.sampled = sampled
 
     @contextmanager
     def working(self, recorder: Recorder) -> Iterator[LoopParts]:
@@ -83,12 +81,10 @@ class NetworkProgram(InMemoryProgram):
         """(the network of the best epoch, vectors of all nodes, scores of their classes); made once, at the end."""
         if self._scored is None:
             graph = self.prepared.graph
-            best = self.learner.best or {
-                name.removeprefix("net."): array
-                for name, array in self.learner.state_dict().items() if name.startswith("net.")
-            }  # fmt: skip
             several = self.prepared.data.labels.ndim > 1
-            classifier = NetworkClassifier(self.request.spec.model, best, graph.num_features, graph.classes, several)
+            classifier = NetworkClassifier(
+                self.request.spec.model, self.learner.best, graph.num_features, graph.classes, several
+            )
             self._scored = classifier, *classifier.score_rows(*self.learner.whole())
         return self._scored
 
