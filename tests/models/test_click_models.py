@@ -14,8 +14,9 @@ from any2vec.errors import InputError
 from any2vec.kernels.clicks.pair_dots import pair_dots, pair_dots_back
 from any2vec.models.clicks.config import ClickModel, layer_sizes
 from any2vec.models.clicks.learner import chunks_of
-from any2vec.models.clicks.nets import PairDots, make_net, single_thread, start_values
+from any2vec.models.clicks.nets import PairDots, make_net, start_values
 from any2vec.models.clicks.worker import ClickWorker, predict
+from any2vec.models.torch_threads import torch_threads
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.sync.base.dense import NoAgreement
 from any2vec.tables.batch_rows import BatchRows
@@ -337,7 +338,7 @@ def test_steps_of_trainers_with_unequal_numbers_of_batches() -> None:
 
 def test_pytorchs_threads_are_as_before() -> None:
     before = torch.get_num_threads()
-    with pytest.raises(KeyError), single_thread():
+    with pytest.raises(KeyError), torch_threads(1):
         assert torch.get_num_threads() == 1
         raise KeyError
     assert torch.get_num_threads() == before

@@ -29,7 +29,7 @@ from needs_torch import torch
 from planted_nodes import SMALL, plant, same, trained
 
 from any2vec.models.layers.backprop.layer import BackpropLayer  # isort: skip  (these need PyTorch to be read)
-from any2vec.models.clicks.nets import single_thread  # isort: skip
+from any2vec.models.torch_threads import torch_threads  # isort: skip
 from any2vec.models.layers.backprop.group import PipelineGroup  # isort: skip
 from any2vec.models.layers.backprop.learner import PipelineLearner  # isort: skip
 
@@ -98,7 +98,7 @@ def equal(one: list[Weights], other: list[Weights]) -> bool:
 @pytest.mark.parametrize("micros", [1, 4])
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_a_pipeline_is_back_propagation_to_the_bit_on_any_number_of_hosts(trainer: str, micros: int) -> None:
-    with single_thread():
+    with torch_threads(1):
         alone, nothing = pipelined(single_host_transport(), trainer, micros)
         assert equal(alone, plain(trainer, micros))
         start = start_weights([INPUTS, *[WIDTH] * (LAYERS - 1), CLASSES], 1)
@@ -113,7 +113,7 @@ def test_a_pipeline_is_back_propagation_to_the_bit_on_any_number_of_hosts(traine
 
 def test_the_gradient_is_that_of_all_nodes_at_once() -> None:
     """Micro-batches only round: one step of descent, in float64 by hand."""
-    with single_thread():
+    with torch_threads(1):
         one, many = (pipelined(single_host_transport(), "gd", micros)[0] for micros in (1, 7))
     assert not equal(one, many)
     for mine, theirs in zip(one, many, strict=True):

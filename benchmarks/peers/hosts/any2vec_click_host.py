@@ -27,8 +27,9 @@ from any2vec.cluster.link import LinkModel
 from any2vec.cluster.transport import Transport
 from any2vec.machine import keep_freed_memory
 from any2vec.models.clicks.config import DLRM
-from any2vec.models.clicks.nets import make_net, single_thread, start_values
+from any2vec.models.clicks.nets import make_net, start_values
 from any2vec.models.clicks.worker import ClickWorker, predict
+from any2vec.models.torch_threads import torch_threads
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.roles import Roles
 from any2vec.sync.base.group import ProcessGroup
@@ -261,7 +262,7 @@ def main() -> None:
     options = parser.parse_args()
     keep_freed_memory()
     link = LinkModel(bandwidth=_NO_BANDWIDTH, latency=options.latency) if options.latency else None
-    with single_thread():
+    with torch_threads(1):
         with join(json.dumps(vars(options), default=str), link, patience=300.0, silence=120.0) as transport:
             found = measure(options, transport)
         print(json.dumps(found))

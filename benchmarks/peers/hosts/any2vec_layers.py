@@ -37,9 +37,9 @@ def main() -> None:
     with ExitStack() as stack:
         stack.enter_context(threadpool_limits(limits=1, user_api="blas"))
         if options.trainer != "pdadmm":
-            from any2vec.models.clicks.nets import single_thread
+            from any2vec.models.torch_threads import torch_threads
 
-            stack.enter_context(single_thread())
+            stack.enter_context(torch_threads(1))
         transport = stack.enter_context(join(json.dumps(vars(options)))) if joined() else single_host_transport()
         found = run(options, transport)
     if found:

@@ -5,8 +5,6 @@ Legend: B examples, X numbers of an example, F columns of categories, D dim, G =
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -136,14 +134,3 @@ def share_storage(net: nn.Module, value_Q: np.ndarray, gradient_Q: np.ndarray) -
         parameter.data = values[at : at + size].view(parameter.shape)
         parameter.grad = gradients[at : at + size].view(parameter.shape)
         at += size
-
-
-@contextmanager
-def single_thread() -> Iterator[None]:
-    """Each worker multiplies its own matrices, so PyTorch's own threads stay out of it; as before afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -5,8 +5,6 @@ Legend: M nodes that have rows, F of them, the first ones, that the layer answer
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -111,17 +109,6 @@ def load_weights(network: Network, weights: State, assign: bool = False) -> None
         network.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()}, assign=assign)
     except RuntimeError as error:
         raise ValueError(str(error)) from error
-
-
-@contextmanager
-def torch_threads(threads: int) -> Iterator[None]:
-    """PyTorch multiplies with so many threads; as before afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _dropped(x: torch.Tensor, share: float, draws: torch.Generator) -> torch.Tensor:

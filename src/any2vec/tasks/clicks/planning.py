@@ -45,12 +45,12 @@ def warm_up(model: ClickModel, num_dense: int, num_columns: int) -> None:
 
 def examples_per_s(model: ClickModel, num_dense: int, num_columns: int, rows: int) -> float:
     """Measured for a second or two on made-up examples; the kernels are compiled before. rows: of a column."""
-    from any2vec.models.clicks.nets import single_thread
+    from any2vec.models.torch_threads import torch_threads
 
     rows = min(rows, _ROWS)
     worker = _worker(model, num_dense, num_columns, rows)
     batches = [_batch(np.random.default_rng(seed), model.batch_size, num_dense, num_columns, rows) for seed in range(8)]
-    with single_thread():
+    with torch_threads(1):
         worker.train(batches[0], 0)
         began, steps = time.perf_counter(), 0
         while time.perf_counter() - began < _SECONDS:

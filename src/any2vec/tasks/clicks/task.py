@@ -102,9 +102,9 @@ class Clicks(Task):
 
     @contextmanager
     def limits(self, spec: RunSpec) -> Iterator[None]:
-        from any2vec.models.clicks.nets import single_thread
+        from any2vec.models.torch_threads import torch_threads
 
-        with super().limits(spec), single_thread():
+        with super().limits(spec), torch_threads(1):
             yield
 
     def program(self, request: Request, data: Any, transport: Transport) -> Any:

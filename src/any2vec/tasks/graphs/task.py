@@ -71,7 +71,7 @@ class Graphs(Task):
         """One network: its matrices are multiplied by all threads of the run."""
         from threadpoolctl import threadpool_limits
 
-        from any2vec.models.networks.network import torch_threads
+        from any2vec.models.torch_threads import torch_threads
 
         threads = self.threads(spec, 1)
         with threadpool_limits(limits=threads, user_api="blas"), torch_threads(threads):

@@ -85,11 +85,12 @@ class Layers(Task):
 
     @contextmanager
     def limits(self, spec: RunSpec) -> Iterator[None]:
-        single: Any = nullcontext
+        single: Any = nullcontext()
         if spec.model.trainer != "pdadmm":
-            from any2vec.models.clicks.nets import single_thread as single
+            from any2vec.models.torch_threads import torch_threads
 
-        with super().limits(spec), single():
+            single = torch_threads(1)
+        with super().limits(spec), single:
             yield
 
     def program(self, request: Request, data: Any, transport: Transport) -> Any:
