@@ -59,10 +59,11 @@ def test_tucker_learns_planted_triples(options: dict[str, Any], package: Path) -
 
 
 def test_threads_learn_alike(package: Path) -> None:
-    options: dict[str, Any] = {"dim": 16, "relation_dim": 8, "batch_size": 200}
+    # Each batch steps every row of so few entities, so at the default rate threads that really interleave diverge.
+    options: dict[str, Any] = {"dim": 16, "relation_dim": 8, "batch_size": 200, "learning_rate": 0.15}
     ranks = []
     for threads in (1, 3):
-        result = any2vec.fit(model(**options), package / "train.tsv", epochs=8, threads=threads)
+        result = any2vec.fit(model(**options), package / "train.tsv", epochs=16, threads=threads)
         ranks.append(evaluate_triple_file(result.scorer, package / "test.tsv").mrr)
     assert ranks[1] > 0.85 * ranks[0]
 

@@ -27,7 +27,7 @@ from spreads import agreed
 
 MODEL = StreamSkipGram(dim=8, window=3, subsample=0.0, learning_rate=0.075, rate_words=1_000_000)
 OPTIONS: dict[str, Any] = {
-    "threads": 1, "linger": 0, "batch_bytes": 2000, "min_count": 2, "checkpoint_seconds": 0.01, "snapshot_seconds": 1e6,
+    "threads": 1, "linger": 0, "batch_bytes": 2000, "min_count": 2, "checkpoint_seconds": 1e-9, "snapshot_seconds": 1e6,
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from cli_runs import refused
 from naive.common import replay as naive
 from naive.skipgram.skipgram import train_skipgram_block as naive_block
 
-OPTIONS: dict[str, Any] = {"threads": 1, "linger": 0, "batch_bytes": 2000, "min_count": 2, "checkpoint_seconds": 0.01}
+OPTIONS: dict[str, Any] = {"threads": 1, "linger": 0, "batch_bytes": 2000, "min_count": 2, "checkpoint_seconds": 1e-9}
 BY_LOSS: dict[str, Any] = {"replay": 1.0, "replay_words": 3000, "replay_alpha": 0.6, "replay_beta": 0.4}
 
 
