@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks import environments, results, stand_ins
-from benchmarks.source_code import TRACE, Code, changed_since, code_of, imported_here, traced, tracing
+from benchmarks.source_code import FUNCTIONS, TRACE, Code, changed_since, code_of, ran_here, traced, tracing
 from benchmarks.table import NotMeasuredError, RowError
+from benchmarks.traced.ran import CalledFunctions
 
 ROOT = Path(__file__).resolve().parents[1]
 PEERS = Path(__file__).resolve().parent / "peers"
@@ -57,6 +58,8 @@ class Bench:
     """besides, planted stand-ins for all data, peers only where they are installed: does a row start?"""
     jobs: int = 1
     """kept runs that may go side by side (`each`)"""
+    functions: bool = False
+    """note which functions run, for which calls take longer; of kept runs this is always noted"""
     folder: Path = field(
         default_factory=lambda: Path(os.environ.get("ANY2VEC_BENCH_DIR", ROOT / "runs" / "benchmarks"))
     )
@@ -67,7 +70,7 @@ class Bench:
     processors: set[str] = field(default_factory=set)
     """on which they ran"""
     code: Code = field(default_factory=dict)
-    """what was imported by the runs of the row that runs now"""
+    """what the runs of the row that runs now have run"""
     _memo: dict[Any, Any] = field(default_factory=dict)
     _locks: dict[Any, threading.RLock] = field(default_factory=dict)
     _mine: threading.local = field(default_factory=threading.local)
@@ -166,10 +169,15 @@ class Bench:
         self.runs, self.commits, self.processors, self.code = {}, set(), set(), {}
         before = dict(os.environ)
         os.environ.update(tracing(self._trace))
+        called = CalledFunctions() if self.functions else None
         try:
+            if called is not None:
+                called.start()
             yield
-            self.code |= code_of(traced(self._trace)) or ({} if self.code else code_of(imported_here()))
+            self.code |= code_of(traced(self._trace)) or ({} if self.code else code_of(ran_here(called)))
         finally:
+            if called is not None:
+                called.stop()
             os.environ.clear()
             os.environ.update(before)
 
@@ -182,6 +190,8 @@ class Bench:
     def _ours(self) -> dict[str, str]:
         """Variables of any2vec's own processes."""
         trace = {TRACE: str(self._trace)} if TRACE in os.environ else {}
+        if trace and (self.functions or hasattr(self._mine, "trace")):
+            trace[FUNCTIONS] = "1"
         return {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD | trace
 
     @contextmanager
@@ -263,7 +273,7 @@ class Bench:
         try:
             with self._slot():
                 found = make()
-            code = code_of(traced(trace) or imported_here())
+            code = code_of(traced(trace) or ran_here())
             if any((ROOT / path).stat().st_mtime > started for path in code):
                 raise RowError("a file that a kept run imported was changed while it ran")
         finally:

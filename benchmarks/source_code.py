@@ -1,25 +1,24 @@
-"""The code behind a figure: a hash of each file that the measured processes imported from the project.
+"""The code behind a figure: a hash of what its processes ran of each file of the project.
 
-What only prints, draws or documents is left out, and so are comments and docstrings: they change no figure.
+What only prints, draws or documents is left out, and so are comments and docstrings, functions that were not called,
+and imports of names that nothing else uses: they change no figure. Where nobody noted the calls, a file counts whole.
 """
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import io
 import os
-import sys
-import tokenize
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeGuard
+
+from benchmarks.source_file import source_file
+from benchmarks.traced.ran import CalledFunctions, imported
 
 ROOT = Path(__file__).resolve().parents[1]
 TRACED = Path(__file__).resolve().parent / "traced"
 TRACE = "ANY2VEC_BENCH_TRACE"
 """variable that names the folder where a process says what it has imported"""
+FUNCTIONS = "ANY2VEC_BENCH_FUNCTIONS"
+"""variable by which it says which functions it has called, too: calls take longer then"""
 _ROOMS = ("src/any2vec/", "benchmarks/")
 _LEFT_OUT = (
     "src/any2vec/cli/",
@@ -27,70 +26,81 @@ _LEFT_OUT = (
     "src/any2vec/__init__.py",  # names of public modules alone
     *(
         f"benchmarks/{name}"
-        for name in ("traced/", "pages.py", "run.py", "results.py", "source_code.py", "stand_ins.py")
+        for name in ("traced/", "pages.py", "run.py", "results.py", "source_code.py", "source_file.py", "stand_ins.py")
     ),
 )
 
-Code = dict[str, str]
-"""path of a file below the project -> hash of what it does"""
+Code = dict[str, str | list[str]]
+"""path of a file below the project -> hash of what it does; with names of functions behind it: of those alone"""
+Ran = dict[str, set[str] | None]
+"""path -> qualified names of the functions that were called; None: they were not noted"""
 
 
 def tracing(folder: Path) -> dict[str, str]:
-    """Variables by which the processes of any2vec write into a folder which modules they have imported."""
+    """Variables by which the processes of any2vec write into a folder what ran in them."""
     folder.mkdir(parents=True, exist_ok=True)
     path = os.pathsep.join(filter(None, (str(TRACED), os.environ.get("PYTHONPATH"))))
     return {TRACE: str(folder), "PYTHONPATH": path}
 
 
-def traced(folder: Path) -> set[str]:
+def traced(folder: Path) -> Ran:
     """What such processes have written there; the files go."""
-    found: set[str] = set()
+    found: Ran = {}
     for file in folder.glob("*.txt"):
-        found.update(file.read_text().split("\n"))
+        for line in file.read_text().split("\n"):
+            path, tab, name = line.partition("\t")
+            known = found.setdefault(path, set()) if tab else None
+            if known is None:
+                found[path] = None
+            elif name:
+                known.add(name)
         file.unlink()
     return found
 
 
-def imported_here() -> set[str]:
+def ran_here(called: CalledFunctions | None = None) -> Ran:
     """The same of this process."""
-    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    paths = {Path(name).resolve() for name in files if name and name.endswith(".py")}
-    return {path.relative_to(ROOT).as_posix() for path in paths if path.is_relative_to(ROOT)}
+    if called is None:
+        return dict.fromkeys(imported())
+    found: dict[str, set[str]] = {path: set() for path in imported()}
+    for path, name in called.names():
+        found.setdefault(path, set()).add(name)
+    return dict(found)
 
 
-def code_of(paths: Iterable[str]) -> Code:
+def code_of(ran: Ran) -> Code:
     """Hashes of those of the files that can change a figure."""
-    return {path: file_hash(ROOT / path) for path in sorted(set(paths)) if _counts(path)}
+    counted = {path: names for path, names in sorted(ran.items()) if _counts(path)}
+    called = frozenset(name.rpartition(".")[2] for names in counted.values() for name in names or ())
+    return {path: _entry(path, names, called) for path, names in counted.items()}
 
 
-def changed_since(code: Mapping[str, str]) -> list[str]:
+def is_whole(code: Mapping[str, str | list[str]]) -> bool:
+    """Whether some file counts whole, for nobody noted the calls."""
+    return any(isinstance(known, str) for known in code.values())
+
+
+def narrowed(code: Code, noted: Code) -> Code:
+    """Files of both, by the functions that were noted."""
+    ran: Ran = {path: set() for path in code} | {
+        path: None if isinstance(known, str) else set(known[1:]) for path, known in noted.items()
+    }
+    return code_of(ran)
+
+
+def changed_since(code: Mapping[str, str | list[str]]) -> list[str]:
     """The files that do something else now, or are gone."""
-    return [path for path, known in code.items() if _counts(path) and file_hash(ROOT / path) != known]
+    ran: Ran = {path: None if isinstance(known, str) else set(known[1:]) for path, known in code.items()}
+    now = code_of(ran)
+    return [path for path in now if now[path] != code[path]]
+
+
+def _entry(path: str, names: set[str] | None, called: frozenset[str]) -> str | list[str]:
+    file = source_file(ROOT / path)
+    found = "" if file is None else file.digest(names, called)
+    return found if names is None else [found, *sorted(names if file is None else names & file.functions)]
 
 
 def _counts(path: str) -> bool:
     """Whether a file can change a figure."""
     return path.startswith(_ROOMS) and not path.startswith(_LEFT_OUT)
-
-
-@cache
-def file_hash(path: Path) -> str:
-    """Twelve letters, the same by any version of Python; empty where there is no such file."""
-    if not path.exists():
-        return ""
-    source = path.read_text(encoding="utf-8")
-    lines = source.splitlines()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column]
-    for node in ast.walk(ast.parse(source)):
-        if _is_text(node):
-            for row in range(node.lineno, (node.end_lineno or node.lineno) + 1):
-                lines[row - 1] = ""
-    kept = filter(None, map(str.rstrip, lines))
-    return hashlib.sha256("\n".join(kept).encode()).hexdigest()[:12]
-
-
-def _is_text(node: ast.AST) -> TypeGuard[ast.Expr]:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

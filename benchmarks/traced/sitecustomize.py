@@ -1,24 +1,27 @@
-"""Python imports this at its start where PYTHONPATH names this folder: at its end a process says what it has imported.
+"""Python imports this at its start where PYTHONPATH names this folder: at its end a process says what ran in it.
 
-The files of the project, a path a line, in a file of its own in the folder that ANY2VEC_BENCH_TRACE names.
+A file of its own in the folder that ANY2VEC_BENCH_TRACE names has a line for each file of the project that it imported;
+with ANY2VEC_BENCH_FUNCTIONS also a line for each function called: file, tab, qualified name (none: the file itself).
 """
 
 import atexit
 import os
-import sys
 import tempfile
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from ran import CalledFunctions, imported
 
 
-def _write(folder: str) -> None:
-    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    paths = {Path(name).resolve() for name in files if name and name.endswith(".py")}
-    own = sorted(path.relative_to(ROOT).as_posix() for path in paths if path.is_relative_to(ROOT))
+def _write(folder: str, called: CalledFunctions | None) -> None:
+    lines = imported()
+    if called is not None:
+        called.stop()
+        lines = {f"{path}\t" for path in lines} | {f"{path}\t{name}" for path, name in called.names()}
     with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".txt", delete=False) as file:
-        file.write("\n".join(own))
+        file.write("\n".join(sorted(lines)))
 
 
 if "ANY2VEC_BENCH_TRACE" in os.environ:
-    atexit.register(_write, os.environ["ANY2VEC_BENCH_TRACE"])
+    _called = CalledFunctions() if "ANY2VEC_BENCH_FUNCTIONS" in os.environ else None
+    atexit.register(_write, os.environ["ANY2VEC_BENCH_TRACE"], _called)
+    if _called is not None:
+        _called.start()

@@ -7,6 +7,7 @@ import functools
 import json
 import math
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from benchmarks import pages, results, run, source_code
 from benchmarks.bench import Bench
 from benchmarks.clicks import curves as clicks_curves
 from benchmarks.hosts import curves
+from benchmarks.source_file import SourceFile, source_file
 from benchmarks.streams import pip
 from benchmarks.table import (
     Measure,
@@ -501,8 +503,87 @@ def test_comments_change_no_code(tmp_path: Path) -> None:
     texts = ("x = 1\n", '"""Text."""\n# and\nx = 1  # more\n', "x = 2\n")
     for number, text in enumerate(texts):
         (tmp_path / f"{number}.py").write_text(text)
-    first, commented, other = (source_code.file_hash(tmp_path / f"{number}.py") for number in range(3))
-    assert first == commented != other and source_code.file_hash(tmp_path / "none.py") == ""
+    first, commented, other = (SourceFile(tmp_path / f"{number}.py").digest() for number in range(3))
+    assert first == commented != other and source_file(tmp_path / "none.py") is None
+
+
+PARTS = """
+from a import b
+from c import d, e as f
+
+SIZE = 1
+
+class Table:
+    width: int = 2
+
+    @property
+    def rows(self): return b(SIZE)
+
+    def columns(self): return d()
+
+def idle(): return f
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ("from a import b", "from other import b", True),
+        ("import d, e", "import e", False),
+        ("from c", "from other", False),
+        ("SIZE = 1", "SIZE = 2", True),
+        ("width: int = 2", "width: int = 3", True),
+        ("return b(SIZE)", "return b(SIZE) + 1", True),
+        ("@property\n", "@cached_property\n", True),
+        ("return d()", "return d() + 1", False),
+        ("def idle(): return f", "def begin(): return e", False),
+        ("def columns", "def begin(self): pass\n\n    def columns", True),
+        ("def columns", "def end(self): pass\n\n    def columns", False),
+    ],
+)
+def test_code_that_ran_is_what_counts(old: str, new: str, counts: bool, tmp_path: Path) -> None:
+    """Of `Table` the rows were asked for, and elsewhere something that is called `begin`."""
+    found = []
+    for number, text in enumerate((PARTS, PARTS.replace(old, new))):
+        (tmp_path / f"{number}.py").write_text(text)
+        found.append(SourceFile(tmp_path / f"{number}.py").digest({"Table.rows"}, {"rows", "begin"}))
+    assert PARTS.count(old) == 1 and (found[0] != found[1]) == counts
+
+
+CALLS = """
+import threading
+from any2vec.kernels.common.rng import draw, np
+from any2vec.units import size
+draw(np.uint64(1), np.uint64(2))
+thread = threading.Thread(target=size, args=(10,))
+thread.start()
+thread.join()
+"""
+
+
+def test_calls_are_noted_in_all_threads_and_with_what_kernels_call(tmp_path: Path) -> None:
+    noted = {source_code.FUNCTIONS: "1"} | source_code.tracing(tmp_path)
+    subprocess.run([sys.executable, "-c", CALLS], env=os.environ | noted, check=True, timeout=300)
+    ran = source_code.traced(tmp_path)
+    assert ran["src/any2vec/kernels/common/rng.py"] == {"draw", "mix64"}
+    assert "size" in (ran["src/any2vec/units.py"] or ()) and not list(tmp_path.iterdir())
+
+
+def test_a_row_is_as_old_as_the_functions_that_it_calls(tmp_path: Path) -> None:
+    """What is timed runs as ever; a quick run behind it notes the calls. A kept run notes its own."""
+
+    def reading(bench: Bench) -> list[Reading]:
+        return [Reading(value=bench.any2vec("doctor").seconds, text="")]
+
+    entry: dict[str, Any] = run.measure(dataclasses.replace(row_of(SPEED), run=reading), Bench(folder=tmp_path))[1]
+    bench = Bench(folder=tmp_path)
+    with bench.row():
+        bench.kept("doctor", 1, lambda: {"seconds": bench.any2vec("doctor").seconds})
+    for code in (entry["code"], bench.code):
+        assert not source_code.is_whole(code) and not source_code.changed_since(code)
+        _, *names = code["src/any2vec/doctor.py"]
+        assert {"diagnose", "_hardware"} <= set(names)
+        assert source_code.changed_since(code | {"src/any2vec/doctor.py": ["other", *names]})
 
 
 def test_lines_of_code_are_those_that_do_something(tmp_path: Path) -> None:
