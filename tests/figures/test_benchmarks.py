@@ -293,7 +293,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., in
     for name, function in results_of.items():
         monkeypatch.setattr(results, name, function)
     monkeypatch.setattr(results, "commit", lambda: "0" * 40)
-    monkeypatch.setattr(pages, "CHOICE", {"words-and-graphs": {"planted": (0,)}})
+    monkeypatch.setattr(pages, "CHOICE", {"words-and-graphs": [("words-and-graphs", "planted", 0)]})
 
     def command(error: Exception | None, *options: str) -> int:
         row = row_of(SPEED, readings=(Reading(value=9, text="9×"),))
