@@ -23,7 +23,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks import environments, results, stand_ins
-from benchmarks.source_code import FUNCTIONS, TRACE, Code, changed_since, code_of, ran_here, traced, tracing
+from benchmarks.source_code import (
+    FUNCTIONS,
+    TRACE,
+    Code,
+    Ran,
+    changed_since,
+    code_of,
+    narrowed,
+    ran_here,
+    traced,
+    tracing,
+)
 from benchmarks.table import NotMeasuredError, RowError
 from benchmarks.traced.ran import CalledFunctions
 
@@ -59,7 +70,9 @@ class Bench:
     jobs: int = 1
     """kept runs that may go side by side (`each`)"""
     functions: bool = False
-    """note which functions run, for which calls take longer; of kept runs this is always noted"""
+    """note which functions run: calls take longer, so that nothing is measured"""
+    noted: Code = field(default_factory=dict)
+    """what a quick run of the row that runs now has called"""
     folder: Path = field(
         default_factory=lambda: Path(os.environ.get("ANY2VEC_BENCH_DIR", ROOT / "runs" / "benchmarks"))
     )
@@ -174,12 +187,17 @@ class Bench:
             if called is not None:
                 called.start()
             yield
-            self.code |= code_of(traced(self._trace)) or ({} if self.code else code_of(ran_here(called)))
+            self.code |= self._code(traced(self._trace)) or ({} if self.code else self._code(ran_here(called)))
         finally:
             if called is not None:
                 called.stop()
             os.environ.clear()
             os.environ.update(before)
+
+    def _code(self, ran: Ran) -> Code:
+        """Of what ran, by the functions that were noted."""
+        code = code_of(ran)
+        return narrowed(code, self.noted) if code and self.noted else code
 
     @property
     def _trace(self) -> Path:
@@ -190,7 +208,7 @@ class Bench:
     def _ours(self) -> dict[str, str]:
         """Variables of any2vec's own processes."""
         trace = {TRACE: str(self._trace)} if TRACE in os.environ else {}
-        if trace and (self.functions or hasattr(self._mine, "trace")):
+        if trace and self.functions:
             trace[FUNCTIONS] = "1"
         return {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD | trace
 
@@ -273,7 +291,7 @@ class Bench:
         try:
             with self._slot():
                 found = make()
-            code = code_of(traced(trace) or ran_here())
+            code = self._code(traced(trace) or ran_here())
             if any((ROOT / path).stat().st_mtime > started for path in code):
                 raise RowError("a file that a kept run imported was changed while it ran")
         finally:

@@ -75,24 +75,20 @@ def code_of(ran: Ran) -> Code:
     return {path: _entry(path, names, called) for path, names in counted.items()}
 
 
-def is_whole(code: Mapping[str, str | list[str]]) -> bool:
-    """Whether some file counts whole, for nobody noted the calls."""
-    return any(isinstance(known, str) for known in code.values())
-
-
 def narrowed(code: Code, noted: Code) -> Code:
     """Files of both, by the functions that were noted."""
-    ran: Ran = {path: set() for path in code} | {
-        path: None if isinstance(known, str) else set(known[1:]) for path, known in noted.items()
-    }
-    return code_of(ran)
+    return code_of({path: set() for path in code} | _ran(noted))
 
 
 def changed_since(code: Mapping[str, str | list[str]]) -> list[str]:
     """The files that do something else now, or are gone."""
-    ran: Ran = {path: None if isinstance(known, str) else set(known[1:]) for path, known in code.items()}
-    now = code_of(ran)
+    now = code_of(_ran(code))
     return [path for path in now if now[path] != code[path]]
+
+
+def _ran(code: Mapping[str, str | list[str]]) -> Ran:
+    """What it was made of."""
+    return {path: None if isinstance(known, str) else set(known[1:]) for path, known in code.items()}
 
 
 def _entry(path: str, names: set[str] | None, called: frozenset[str]) -> str | list[str]:
