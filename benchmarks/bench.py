@@ -80,6 +80,8 @@ class Bench:
     """raw results of the row that runs now, for the committed JSON"""
     commits: set[str] = field(default_factory=set)
     """at which the kept runs ran that the row that runs now has read"""
+    confirmed: set[str] = field(default_factory=set)
+    """commits at which some of them were begun again, and went as before"""
     processors: set[str] = field(default_factory=set)
     """on which they ran"""
     code: Code = field(default_factory=dict)
@@ -179,7 +181,7 @@ class Bench:
     @contextmanager
     def row(self) -> Iterator[None]:
         """Around a row: what it leaves in `runs`, `commits` and `code` is its own."""
-        self.runs, self.commits, self.processors, self.code = {}, set(), set(), {}
+        self.runs, self.commits, self.confirmed, self.processors, self.code = {}, set(), set(), set(), {}
         before = dict(os.environ)
         os.environ.update(tracing(self._trace))
         called = CalledFunctions() if self.functions else None
@@ -265,27 +267,43 @@ class Bench:
                 temporary.replace(path)
         return path
 
-    def kept(self, name: str, request: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The numbers of an expensive run, from its file where it ran before and none of the files that it imported
-        does something else by now.
+    def kept(
+        self, name: str, request: Any, make: Callable[[], dict[str, Any]],
+        goes_as: Callable[[dict[str, Any]], bool] = lambda run: False,
+    ) -> dict[str, Any]:  # fmt: skip
+        """The numbers of an expensive run, from its file where it ran before and none of the code that it ran does
+        something else by now, or where the run, begun again, goes as it went.
 
-        name: of the kind of run; request: all that it was asked, JSON.
+        name: of the kind of run; request: all that it was asked, JSON; goes_as: begins it again and compares.
         """
         digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:16]
         path = self.folder / f"{name}-{digest}.json"
         with self._lock_of(path):
             found = json.loads(path.read_text()) if path.exists() else None
-            if not found or not found.get("code") or changed_since(found["code"]):
-                path.unlink(missing_ok=True)
-                found = json.loads(self.made(path.name, partial(self._write_kept, request, make)).read_text())
+            if found and changed_since(found.get("code") or {"": ""}):
+                is_same, code = self._traced_run(path, lambda: goes_as(found["run"]))
+                found = {**found, "code": code, "confirmed": results.commit()} if is_same else None
+                path.unlink()
+                if found:
+                    self.made(path.name, lambda target: target.write_text(json.dumps(found)))
+            if not found:
+                self.made(path.name, partial(self._write_kept, request, make))
+                found = json.loads(path.read_text())
         with self._lock:
             self.commits.add(found["commit"])
+            self.confirmed.update({found["confirmed"]} if "confirmed" in found else ())
             self.processors.add(found["processor"])
             self.code |= found["code"]
         return dict(found["run"])
 
     def _write_kept(self, request: Any, make: Callable[[], dict[str, Any]], target: Path) -> None:
-        self._mine.trace = trace = target.with_suffix(".trace")
+        found, code = self._traced_run(target, make)
+        about = {"commit": results.commit(), "processor": results.machine()["cpu"], "code": code}
+        target.write_text(json.dumps({"request": request, **about, "run": found}))
+
+    def _traced_run(self, path: Path, make: Callable[[], Found]) -> tuple[Found, Code]:
+        """What it makes in one of the slots, and the code that ran; path: of the file that is to keep it."""
+        self._mine.trace = trace = path.with_suffix(".trace")
         trace.mkdir(exist_ok=True)
         started = time.time() - 0.05  # file systems look at a coarser clock
         try:
@@ -297,8 +315,7 @@ class Bench:
         finally:
             del self._mine.trace
             shutil.rmtree(trace)
-        about = {"commit": results.commit(), "processor": results.machine()["cpu"], "code": code}
-        target.write_text(json.dumps({"request": request, **about, "run": found}))
+        return found, code
 
 
 def script_of(name: str) -> Path:

@@ -128,7 +128,9 @@ def measure(row: Row, bench: Bench) -> tuple[list[Figure], dict[str, object]]:
     print(f"benchmarks: {row.name} took {seconds:.0f} s", file=sys.stderr)
     for line in lines:
         print(f"    {line.measure}: {line.figure} [{line.verdict}]", file=sys.stderr)
-    return lines, results.entry(lines, bench.runs, seconds, load, bench.commits, bench.code, bench.processors)
+    return lines, results.entry(
+        lines, bench.runs, seconds, load, bench.commits, bench.code, bench.processors, bench.confirmed
+    )
 
 
 def functions_of(row: Row, folder: Path) -> Code:
