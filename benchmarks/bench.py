@@ -23,7 +23,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks import environments, results, stand_ins
-from benchmarks.source_code import FUNCTIONS, TRACE, Code, changed_since, code_of, ran_here, traced, tracing
+from benchmarks.source_code import (
+    FUNCTIONS,
+    TRACE,
+    Code,
+    Ran,
+    changed_since,
+    code_of,
+    narrowed,
+    ran_here,
+    traced,
+    tracing,
+)
 from benchmarks.table import NotMeasuredError, RowError
 from benchmarks.traced.ran import CalledFunctions
 
@@ -59,7 +70,9 @@ class Bench:
     jobs: int = 1
     """kept runs that may go side by side (`each`)"""
     functions: bool = False
-    """note which functions run, for which calls take longer; of kept runs this is always noted"""
+    """note which functions run: calls take longer, so that nothing is measured"""
+    noted: Code = field(default_factory=dict)
+    """what a quick run of the row that runs now has called"""
     folder: Path = field(
         default_factory=lambda: Path(os.environ.get("ANY2VEC_BENCH_DIR", ROOT / "runs" / "benchmarks"))
     )
@@ -67,6 +80,8 @@ class Bench:
     """raw results of the row that runs now, for the committed JSON"""
     commits: set[str] = field(default_factory=set)
     """at which the kept runs ran that the row that runs now has read"""
+    confirmed: set[str] = field(default_factory=set)
+    """commits at which some of them were begun again, and went as before"""
     processors: set[str] = field(default_factory=set)
     """on which they ran"""
     code: Code = field(default_factory=dict)
@@ -166,7 +181,7 @@ class Bench:
     @contextmanager
     def row(self) -> Iterator[None]:
         """Around a row: what it leaves in `runs`, `commits` and `code` is its own."""
-        self.runs, self.commits, self.processors, self.code = {}, set(), set(), {}
+        self.runs, self.commits, self.confirmed, self.processors, self.code = {}, set(), set(), set(), {}
         before = dict(os.environ)
         os.environ.update(tracing(self._trace))
         called = CalledFunctions() if self.functions else None
@@ -174,12 +189,17 @@ class Bench:
             if called is not None:
                 called.start()
             yield
-            self.code |= code_of(traced(self._trace)) or ({} if self.code else code_of(ran_here(called)))
+            self.code |= self._code(traced(self._trace)) or ({} if self.code else self._code(ran_here(called)))
         finally:
             if called is not None:
                 called.stop()
             os.environ.clear()
             os.environ.update(before)
+
+    def _code(self, ran: Ran) -> Code:
+        """Of what ran, by the functions that were noted."""
+        code = code_of(ran)
+        return narrowed(code, self.noted) if code and self.noted else code
 
     @property
     def _trace(self) -> Path:
@@ -190,7 +210,7 @@ class Bench:
     def _ours(self) -> dict[str, str]:
         """Variables of any2vec's own processes."""
         trace = {TRACE: str(self._trace)} if TRACE in os.environ else {}
-        if trace and (self.functions or hasattr(self._mine, "trace")):
+        if trace and self.functions:
             trace[FUNCTIONS] = "1"
         return {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD | trace
 
@@ -247,40 +267,55 @@ class Bench:
                 temporary.replace(path)
         return path
 
-    def kept(self, name: str, request: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The numbers of an expensive run, from its file where it ran before and none of the files that it imported
-        does something else by now.
+    def kept(
+        self, name: str, request: Any, make: Callable[[], dict[str, Any]],
+        goes_as: Callable[[dict[str, Any]], bool] = lambda run: False,
+    ) -> dict[str, Any]:  # fmt: skip
+        """The numbers of an expensive run, from its file where it ran before and none of the code that it ran does
+        something else by now, or where the run, begun again, goes as it went.
 
-        name: of the kind of run; request: all that it was asked, JSON.
+        name: of the kind of run; request: all that it was asked, JSON; goes_as: begins it again and compares.
         """
         digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:16]
         path = self.folder / f"{name}-{digest}.json"
         with self._lock_of(path):
             found = json.loads(path.read_text()) if path.exists() else None
-            if not found or not found.get("code") or changed_since(found["code"]):
-                path.unlink(missing_ok=True)
-                found = json.loads(self.made(path.name, partial(self._write_kept, request, make)).read_text())
+            if found and changed_since(found.get("code") or {"": ""}):
+                is_same, code = self._traced_run(path, lambda: goes_as(found["run"]))
+                found = {**found, "code": code, "confirmed": results.commit()} if is_same else None
+                path.unlink()
+                if found:
+                    self.made(path.name, lambda target: target.write_text(json.dumps(found)))
+            if not found:
+                self.made(path.name, partial(self._write_kept, request, make))
+                found = json.loads(path.read_text())
         with self._lock:
             self.commits.add(found["commit"])
+            self.confirmed.update({found["confirmed"]} if "confirmed" in found else ())
             self.processors.add(found["processor"])
             self.code |= found["code"]
         return dict(found["run"])
 
     def _write_kept(self, request: Any, make: Callable[[], dict[str, Any]], target: Path) -> None:
-        self._mine.trace = trace = target.with_suffix(".trace")
+        found, code = self._traced_run(target, make)
+        about = {"commit": results.commit(), "processor": results.machine()["cpu"], "code": code}
+        target.write_text(json.dumps({"request": request, **about, "run": found}))
+
+    def _traced_run(self, path: Path, make: Callable[[], Found]) -> tuple[Found, Code]:
+        """What it makes in one of the slots, and the code that ran; path: of the file that is to keep it."""
+        self._mine.trace = trace = path.with_suffix(".trace")
         trace.mkdir(exist_ok=True)
         started = time.time() - 0.05  # file systems look at a coarser clock
         try:
             with self._slot():
                 found = make()
-            code = code_of(traced(trace) or ran_here())
+            code = self._code(traced(trace) or ran_here())
             if any((ROOT / path).stat().st_mtime > started for path in code):
                 raise RowError("a file that a kept run imported was changed while it ran")
         finally:
             del self._mine.trace
             shutil.rmtree(trace)
-        about = {"commit": results.commit(), "processor": results.machine()["cpu"], "code": code}
-        target.write_text(json.dumps({"request": request, **about, "run": found}))
+        return found, code
 
 
 def script_of(name: str) -> Path:

@@ -62,6 +62,7 @@ def entry(
     commits: Collection[str] = (),
     code: Code | None = None,
     processors: Collection[str] = (),
+    confirmed: Collection[str] = (),
 ) -> dict[str, Any]:
     """One entry of a row's history.
 
@@ -70,10 +71,12 @@ def entry(
         commits: at which the kept runs ran that the row has read; most rows read none.
         code: of the files that its runs imported.
         processors: on which the kept runs ran.
+        confirmed: commits at which some of them were begun again, and went as before.
     """
     return {
         "commit": commit(),
         **({"ran_at": sorted(commits), "ran_on": sorted(processors)} if commits else {}),
+        **({"confirmed_at": sorted(confirmed)} if confirmed else {}),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 1),
         "load_before": round(load, 2),
@@ -158,7 +161,9 @@ def provenance(table: Table, stored: Mapping[str, Any]) -> list[str]:
         marks = newest.get("ran_at") or ([UNKNOWN] if name in keeps_runs else [newest["commit"]])
         ran = " and ".join(f"commit {_short(mark)}" if mark != UNKNOWN else "an unknown commit" for mark in marks)
         if "ran_at" in newest or name in keeps_runs:
-            ran += f" (read at {_short(newest['commit'])})"
+            again = " and ".join(map(_short, newest.get("confirmed_at", ())))
+            begun = f", begun again at {again} with the same scores" if again else ""
+            ran += f" (read at {_short(newest['commit'])}{begun})"
         processors = " and ".join(newest.get("ran_on", [host["cpu"]]))
         where = (
             f"{ran}, {newest['date'][:10]}, {processors}, {host['cores']} cores, "

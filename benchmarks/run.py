@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import results
 from benchmarks.bench import Bench
-from benchmarks.source_code import Code, is_whole, narrowed
+from benchmarks.source_code import Code
 from benchmarks.table import (
     NOT_MEASURED,
     Figure,
@@ -114,10 +114,9 @@ def measure(row: Row, bench: Bench) -> tuple[list[Figure], dict[str, object]]:
     print(f"benchmarks: {row.name} ...", file=sys.stderr)
     started = time.perf_counter()
     try:
+        bench.noted = {} if bench.quick else functions_of(row, bench.folder)
         with bench.row():
             lines = figures(row, readings(row, bench), quick=bench.quick)
-        if not bench.quick and is_whole(bench.code):
-            bench.code = narrowed(bench.code, functions_of(row, bench))
     except NotMeasuredError as error:
         lines = missing(row, str(error))
     except RowError as error:
@@ -129,18 +128,20 @@ def measure(row: Row, bench: Bench) -> tuple[list[Figure], dict[str, object]]:
     print(f"benchmarks: {row.name} took {seconds:.0f} s", file=sys.stderr)
     for line in lines:
         print(f"    {line.measure}: {line.figure} [{line.verdict}]", file=sys.stderr)
-    return lines, results.entry(lines, bench.runs, seconds, load, bench.commits, bench.code, bench.processors)
+    return lines, results.entry(
+        lines, bench.runs, seconds, load, bench.commits, bench.code, bench.processors, bench.confirmed
+    )
 
 
-def functions_of(row: Row, bench: Bench) -> Code:
-    """What a quick run of the row calls: noting calls would slow down what is measured. As it is where that fails."""
-    quick = Bench(quick=True, functions=True, folder=bench.folder)
+def functions_of(row: Row, folder: Path) -> Code:
+    """What a quick run of the row calls: to note it would slow down what is measured. Nothing where that fails."""
+    quick = Bench(quick=True, functions=True, folder=folder)
     try:
         with quick.row():
             readings(row, quick)
     except Exception as error:
         print(f"benchmarks: nobody noted what {row.name} calls ({error}); its files count whole", file=sys.stderr)
-        return bench.code
+        return {}
     return quick.code
 
 

@@ -1,7 +1,8 @@
 """The code behind a figure: a hash of what its processes ran of each file of the project.
 
 What only prints, draws or documents is left out, and so are comments and docstrings, functions that were not called,
-and imports of names that nothing else uses: they change no figure. Where nobody noted the calls, a file counts whole.
+classes and imports of names that nothing else uses: they change no figure. Where nobody noted the calls, a file counts
+whole.
 """
 
 from __future__ import annotations
@@ -72,32 +73,40 @@ def code_of(ran: Ran) -> Code:
     """Hashes of those of the files that can change a figure."""
     counted = {path: names for path, names in sorted(ran.items()) if _counts(path)}
     called = frozenset(name.rpartition(".")[2] for names in counted.values() for name in names or ())
-    return {path: _entry(path, names, called) for path, names in counted.items()}
-
-
-def is_whole(code: Mapping[str, str | list[str]]) -> bool:
-    """Whether some file counts whole, for nobody noted the calls."""
-    return any(isinstance(known, str) for known in code.values())
+    named = _named(counted)
+    return {path: _entry(path, names, called, named) for path, names in counted.items()}
 
 
 def narrowed(code: Code, noted: Code) -> Code:
     """Files of both, by the functions that were noted."""
-    ran: Ran = {path: set() for path in code} | {
-        path: None if isinstance(known, str) else set(known[1:]) for path, known in noted.items()
-    }
-    return code_of(ran)
+    return code_of({path: set() for path in code} | _ran(noted))
 
 
 def changed_since(code: Mapping[str, str | list[str]]) -> list[str]:
     """The files that do something else now, or are gone."""
-    ran: Ran = {path: None if isinstance(known, str) else set(known[1:]) for path, known in code.items()}
-    now = code_of(ran)
+    now = code_of(_ran(code))
     return [path for path in now if now[path] != code[path]]
 
 
-def _entry(path: str, names: set[str] | None, called: frozenset[str]) -> str | list[str]:
+def _ran(code: Mapping[str, str | list[str]]) -> Ran:
+    """What it was made of."""
+    return {path: None if isinstance(known, str) else set(known[1:]) for path, known in code.items()}
+
+
+def _named(ran: Ran) -> frozenset[str]:
+    """All names that stand in what ran, and in the classes that these bring in."""
+    files = [(file, names) for path, names in ran.items() if (file := source_file(ROOT / path)) is not None]
+    found: frozenset[str] = frozenset()
+    while True:
+        more = found.union(*(file.uses(names, found) for file, names in files))
+        if more == found:
+            return found
+        found = more
+
+
+def _entry(path: str, names: set[str] | None, called: frozenset[str], named: frozenset[str]) -> str | list[str]:
     file = source_file(ROOT / path)
-    found = "" if file is None else file.digest(names, called)
+    found = "" if file is None else file.digest(names, called, named)
     return found if names is None else [found, *sorted(names if file is None else names & file.functions)]
 
 

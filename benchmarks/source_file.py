@@ -19,14 +19,14 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Part:
-    """A function with its decorators, or an import."""
+    """A function with its decorators, a class without its functions, or an import."""
 
     names: tuple[str, ...]
-    """the function's qualified name, or what an import binds"""
-    rows: range
-    """of the file, from 0"""
+    """the function's qualified name, the class's, or what an import binds"""
+    rows: tuple[int, ...]
+    """of the file, from 0; of a class without its functions"""
     uses: frozenset[str] = frozenset()
-    """names that stand in a function"""
+    """names that stand there"""
     says: tuple[str, ...] = ()
     """of an import, for each name: from where"""
 
@@ -56,30 +56,45 @@ class SourceFile:
         self._imports = [] if path.name == "__init__.py" else [_import(node) for node in _imports(tree)]
         self.functions = frozenset(part.names[0] for part in self._functions)
         """by qualified name"""
-        apart = {row for part in (*self._functions, *self._imports) for row in part.rows}
-        self._uses = frozenset(_names(tree, apart))
+        own = {row for part in self._functions for row in part.rows}
+        self._classes = [_class(node, own) for node in tree.body if isinstance(node, ast.ClassDef)]
+        apart = own.union(*(part.rows for part in (*self._classes, *self._imports)))
+        self._uses, self._names = frozenset(_names(tree, apart)), frozenset(_names(tree))
 
-    def digest(self, ran: Collection[str] | None = None, called: Collection[str] = ()) -> str:
+    def uses(self, ran: Collection[str] | None, named: Collection[str]) -> frozenset[str]:
+        """Names that stand in functions that ran (None: all), in classes that count, and outside of both."""
+        return self._names if ran is None else self._uses.union(*(part.uses for part in self._counted(ran, named)))
+
+    def digest(
+        self, ran: Collection[str] | None = None, called: Collection[str] = (), named: Collection[str] = ()
+    ) -> str:
         """Twelve letters, the same by any version of Python.
 
         Args:
-            ran: qualified names of the functions that count; None: all, and all imports.
+            ran: qualified names of the functions that count; None: all, and all classes and imports.
             called: names without their class of all functions that ran anywhere; a method that comes to bear one, in a
                 class that was used, may stand in for the one that ran.
+            named: names that stand anywhere in what counts; a class that is not among them counts by its functions.
         """
         lines, more = self._lines, list[str]()
         if ran is not None:
-            idle = [part for part in self._functions if part.names[0] not in ran]
-            uses = self._uses.union(*(part.uses for part in self._functions if part.names[0] in ran))
-            for part in (*idle, *self._imports):
-                lines = _without(lines, part.rows)
+            counted = self._counted(ran, named)
+            for part in (*self._functions, *self._classes, *self._imports):
+                lines = lines if part in counted else _without(lines, part.rows)
             used = {name.rpartition(".")[0] for name in ran} - {""}
-            owned = (part.names[0].rpartition(".") for part in idle)
+            owned = (part.names[0].rpartition(".") for part in self._functions if part.names[0] not in ran)
             more = sorted(f"{owner}.{name}" for owner, _, name in owned if owner in used and name in called)
+            uses = self.uses(ran, named)
             bound = (pair for part in self._imports for pair in zip(part.names, part.says, strict=True))
             more += sorted(said for name, said in bound if name in uses)
         kept = [*filter(None, map(str.rstrip, lines)), *more]
         return hashlib.sha256("\n".join(kept).encode()).hexdigest()[:12]
+
+    def _counted(self, ran: Collection[str], named: Collection[str]) -> list[Part]:
+        """Functions that ran, classes that are named or of which a function ran."""
+        owners = {name.partition(".")[0] for name in ran if "." in name}
+        classes = [part for part in self._classes if part.names[0] in owners or part.names[0] in named]
+        return [part for part in self._functions if part.names[0] in ran] + classes
 
 
 @cache
@@ -95,9 +110,15 @@ def _without(lines: list[str], rows: Iterable[int]) -> list[str]:
     return left
 
 
-def _rows(node: ast.stmt) -> range:
+def _rows(node: ast.stmt) -> tuple[int, ...]:
     first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
-    return range(first - 1, node.end_lineno or node.lineno)
+    return tuple(range(first - 1, node.end_lineno or node.lineno))
+
+
+def _class(node: ast.ClassDef, functions: Collection[int]) -> Part:
+    return Part(
+        (node.name,), tuple(row for row in _rows(node) if row not in functions), frozenset(_names(node, functions))
+    )
 
 
 def _is_text(node: ast.AST) -> TypeGuard[ast.Expr]:

@@ -293,7 +293,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., in
     for name, function in results_of.items():
         monkeypatch.setattr(results, name, function)
     monkeypatch.setattr(results, "commit", lambda: "0" * 40)
-    monkeypatch.setattr(pages, "CHOICE", {"words-and-graphs": {"planted": (0,)}})
+    monkeypatch.setattr(pages, "CHOICE", {"words-and-graphs": [("words-and-graphs", "planted", 0)]})
 
     def command(error: Exception | None, *options: str) -> int:
         row = row_of(SPEED, readings=(Reading(value=9, text="9×"),))
@@ -386,6 +386,34 @@ def test_a_kept_run_runs_again_when_its_code_has_changed(tmp_path: Path, monkeyp
     stored = json.loads(file.read_text())
     file.write_text(json.dumps(stored | {"code": dict.fromkeys(stored["code"], "other")}))
     assert score("a") == 3 and score("b") == 2
+
+
+def test_a_kept_run_stands_where_it_goes_as_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its code has changed, so it is begun again: only where it goes otherwise it is made anew."""
+    code = {"any.py": "before"}
+    monkeypatch.setattr(workbench, "changed_since", lambda known: [name for name in known if known[name] != code[name]])
+    monkeypatch.setattr(Bench, "_code", lambda self, ran: {})
+    monkeypatch.setattr(results, "commit", lambda: code["any.py"] * 8)
+    made = []
+
+    def score(goes: bool) -> dict[str, Any]:
+        def make() -> dict[str, Any]:
+            made.append(len(made))
+            return {"score": len(made)}
+
+        with bench.row():
+            run_ = bench.kept("run", 1, make, lambda before: goes and before == {"score": len(made)})
+        (file,) = tmp_path.glob("run-*.json")
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"code": dict(code)}))
+        return run_
+
+    bench = Bench(folder=tmp_path)
+    assert score(True) == score(False) == {"score": 1} and not bench.confirmed
+    code["any.py"] = "after"
+    assert score(True) == {"score": 1} and bench.confirmed == {"after" * 8} and bench.commits == {"before" * 8}
+    assert score(False) == {"score": 1} and bench.confirmed == {"after" * 8}
+    code["any.py"] = "later"
+    assert score(False) == {"score": 2} and not bench.confirmed and bench.commits == {"later" * 8}
 
 
 def test_jobs_run_side_by_side_and_answer_in_order(tmp_path: Path) -> None:
@@ -517,11 +545,19 @@ class Table:
     width: int = 2
 
     @property
-    def rows(self): return b(SIZE)
+    def rows(self): return b(SIZE, Size)
 
     def columns(self): return d()
 
 def idle(): return f
+
+class Unused:
+    depth: int = 2
+
+    def begin(self): pass
+
+class Size:
+    height: int = 2
 """
 
 
@@ -533,7 +569,9 @@ def idle(): return f
         ("from c", "from other", False),
         ("SIZE = 1", "SIZE = 2", True),
         ("width: int = 2", "width: int = 3", True),
-        ("return b(SIZE)", "return b(SIZE) + 1", True),
+        ("depth: int = 2", "depth: int = 3", False),
+        ("height: int = 2", "height: int = 3", True),
+        ("return b(SIZE, Size)", "return b(SIZE)", True),
         ("@property\n", "@cached_property\n", True),
         ("return d()", "return d() + 1", False),
         ("def idle(): return f", "def begin(): return e", False),
@@ -546,7 +584,8 @@ def test_code_that_ran_is_what_counts(old: str, new: str, counts: bool, tmp_path
     found = []
     for number, text in enumerate((PARTS, PARTS.replace(old, new))):
         (tmp_path / f"{number}.py").write_text(text)
-        found.append(SourceFile(tmp_path / f"{number}.py").digest({"Table.rows"}, {"rows", "begin"}))
+        file = SourceFile(tmp_path / f"{number}.py")
+        found.append(file.digest({"Table.rows"}, {"rows", "begin"}, file.uses({"Table.rows"}, ())))
     assert PARTS.count(old) == 1 and (found[0] != found[1]) == counts
 
 
@@ -570,17 +609,18 @@ def test_calls_are_noted_in_all_threads_and_with_what_kernels_call(tmp_path: Pat
 
 
 def test_a_row_is_as_old_as_the_functions_that_it_calls(tmp_path: Path) -> None:
-    """What is timed runs as ever; a quick run behind it notes the calls. A kept run notes its own."""
+    """What is measured runs as ever, kept or not; a quick run before it notes the calls."""
 
     def reading(bench: Bench) -> list[Reading]:
         return [Reading(value=bench.any2vec("doctor").seconds, text="")]
 
-    entry: dict[str, Any] = run.measure(dataclasses.replace(row_of(SPEED), run=reading), Bench(folder=tmp_path))[1]
-    bench = Bench(folder=tmp_path)
-    with bench.row():
-        bench.kept("doctor", 1, lambda: {"seconds": bench.any2vec("doctor").seconds})
-    for code in (entry["code"], bench.code):
-        assert not source_code.is_whole(code) and not source_code.changed_since(code)
+    def keeping(bench: Bench) -> list[Reading]:
+        return [Reading(value=1, text=str(bench.kept("doctor", bench.quick, lambda: bench.any2vec("doctor").result)))]
+
+    for read in (reading, keeping):
+        entry: Any = run.measure(dataclasses.replace(row_of(SPEED), run=read), Bench(folder=tmp_path))[1]
+        code = entry["code"]
+        assert not source_code.changed_since(code) and not any(isinstance(known, str) for known in code.values())
         _, *names = code["src/any2vec/doctor.py"]
         assert {"diagnose", "_hardware"} <= set(names)
         assert source_code.changed_since(code | {"src/any2vec/doctor.py": ["other", *names]})

@@ -42,7 +42,9 @@ ELSEWHERE = {
     "any2vec train skipgram text.txt --hosts 8 --threads 16 --ray HEAD:6379 --out DIR": "by test_cluster_ray",
 }
 """commands that are not run here -> what runs them"""
-RUN = ("README.md", "triples.md", "pip.md", "layers.md", "graphs.md", "streams.md")
+IN_CLONE = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("words", "hosts", "clicks"))]
+"""pages whose commands are run in a clone where the demo has run"""
+RUN = (*(page.name for page in IN_CLONE), "triples.md", "pip.md", "layers.md", "graphs.md", "streams.md")
 """pages whose commands are run below"""
 BENCHMARK = re.compile(r"python benchmarks/(run|words/roofline|pages)\.py\b")
 GOLDEN = re.compile(r"python tests/golden/(check|make)\.py\b")
@@ -53,7 +55,7 @@ MUTANTS = re.compile(r"python tests/mutants/run\.py (record|draw|judge|show)\b")
 
 def blocks(page: Path, language: str) -> list[str]:
     """The fenced blocks of a page in one language."""
-    found = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^```([^\n`]*)\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     return [text for name, text in found if name == language]
 
 
@@ -72,7 +74,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the demo has run."""
     folder = tmp_path_factory.mktemp("clone")
     run("any2vec demo --out runs/demo", folder)
-    (schema,) = blocks(ROOT / "README.md", "toml")
+    (schema,) = blocks(ROOT / "docs" / "clicks.md", "toml")
     (folder / "shop.toml").write_text(schema)
     sell(folder / "orders.csv", 600, seed=1)
     sell(folder / "tomorrow.csv", 50, seed=2)
@@ -80,7 +82,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def sell(path: Path, num: int, seed: int) -> None:
-    """The file of a shop whose columns the README's schema names."""
+    """The file of a shop whose columns the schema of the guide names."""
     draw = random.Random(seed)
     lines = ["bought,price,hour,user,product,country,tags"]
     for _ in range(num):
@@ -125,26 +127,28 @@ def test_commands_of_the_benchmarks_name_what_is_there() -> None:
 
 
 @pytest.mark.slow
-def test_commands_of_the_readme(clone: Path) -> None:
-    wanted = [command for command in readme_commands() if not needs_torch(command)]
-    assert len(wanted) >= 12
-    said = {command: run(command, clone) for command in wanted if not BENCHMARK.match(command)}
+def test_commands_of_the_readme_and_guides(clone: Path) -> None:
+    wanted = [command for command in commands_in_clone() if not needs_torch(command)]
+    assert len(wanted) >= 16
+    said = {command: run(command, clone) for command in wanted}
     assert "list" in next(text for command, text in said.items() if "nearest runs/words tuple" in command)
     assert "lzma" in next(text for command, text in said.items() if "nearest runs/modules bz2" in command)
     assert (clone / "runs" / "words" / "report-map.png").is_file() and (clone / "runs" / "words.txt").is_file()
 
 
 @pytest.mark.slow
-def test_commands_of_the_readme_over_processes(clone: Path) -> None:
+def test_commands_of_the_guides_over_processes(clone: Path) -> None:
     pytest.importorskip("torch", reason="hosts as processes need torch")
-    wanted = [command for command in readme_commands() if needs_torch(command)]
-    assert wanted
+    wanted = [command for command in commands_in_clone() if needs_torch(command)]
+    assert len(wanted) >= 6
     for command in wanted:
         run(command, clone)
 
 
-def readme_commands() -> list[str]:
-    return [command for command in commands(ROOT / "README.md") if command not in ELSEWHERE]
+def commands_in_clone() -> list[str]:
+    """Each once, for some stand on several pages."""
+    found = [command for page in IN_CLONE for command in commands(page) if command not in ELSEWHERE]
+    return list(dict.fromkeys(command for command in found if not BENCHMARK.match(command)))
 
 
 def needs_torch(command: str) -> bool:
@@ -153,13 +157,21 @@ def needs_torch(command: str) -> bool:
 
 
 @pytest.mark.slow
-def test_python_of_the_readme(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", IN_CLONE[:2], ids=lambda page: page.name)
+def test_python_of_the_readme_and_of_words(page: Path, clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(clone)
-    (code,) = blocks(ROOT / "README.md", "python")
+    (code,) = blocks(page, "python")
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
-        exec(compile(code, "README.md", "exec"), {})
+        exec(compile(code, page.name, "exec"), {})
     assert "list" in output.getvalue()
+
+
+def test_the_readme_is_read_in_minutes() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = text.splitlines()
+    assert len(text.split()) <= 900 and len(lines) <= 150
+    assert lines.index("```python") < 25, "Python stands on the first screen"
 
 
 @pytest.mark.slow

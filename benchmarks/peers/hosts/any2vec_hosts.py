@@ -23,6 +23,7 @@ def main() -> None:
     parser.add_argument("--wordeval", default="", help="folder of the word sets: score words")
     parser.add_argument("--halves", default="", help="folder of the halves of the word sets: score words by each")
     parser.add_argument("--labels", default="", help="file of labels: score nodes")
+    parser.add_argument("--stop-after", type=int, default=0, help="end behind so many epochs; 0: go on to the end")
     args = parser.parse_args()
 
     import any2vec
@@ -36,12 +37,20 @@ def main() -> None:
             curve.append({half: word_scores(embeddings, Path(args.halves) / half) for half in ("tune", "judge")})
         if args.labels and epoch == args.epochs:
             curve.append(node_scores(embeddings, args.labels, args.seed))
+        if epoch == args.stop_after:
+            raise KeyboardInterrupt
 
     started = time.perf_counter()
-    result = any2vec.fit(
-        getattr(any2vec, args.model)(**json.loads(args.options)), args.data, epochs=args.epochs, threads=args.threads,
-        seed=args.seed, on_epoch=on_work, **spread_of(json.loads(args.hosts)),
-    )  # fmt: skip
+    try:
+        result = any2vec.fit(
+            getattr(any2vec, args.model)(**json.loads(args.options)), args.data, epochs=args.epochs,
+            threads=args.threads, seed=args.seed, on_epoch=on_work, **spread_of(json.loads(args.hosts)),
+        )  # fmt: skip
+    except BaseException:
+        if not args.stop_after or len(curve) != args.stop_after:
+            raise
+        print(json.dumps({"curve": curve}))
+        return
     names = (
         "loss", "items", "hosts", "sync", "scheme", "bits", "rounds", "rounds_per_epoch", "bytes_by_kind",
         "bytes_by_phase", "agree_share", "rows", "staleness",

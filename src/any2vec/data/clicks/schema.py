@@ -64,7 +64,7 @@ class ClickSchema:
     multi_valued: tuple[str, ...] = ()
     """columns of any number of values a row: text with a separator, or lists in Parquet and Arrow"""
     dense_transform: str = "log"
-    """log: sign(x) log(1 + |x|); none; standard: (x - mean) / standard deviation of the training file"""
+    """log: `sign(x) log(1 + |x|)`; none; standard: (x - mean) / standard deviation of the training file"""
     ids: str = "hash"
     """hash: a value's row comes from its text; vocabulary: each value has its own row"""
     hash_rows: int = 100_000

@@ -22,7 +22,7 @@ class GAMLP(ModelConfig):
     """Graph-augmented MLP for classes of nodes, trained layer by layer in parallel (pdADMM-G, pdADMM-G-Q).
 
     Wang et al., arXiv 2105.09837 (TNNLS 2022). Objective: cross-entropy summed over the training nodes +
-    weight_decay / 2 |W|^2 + nu / 2 times the squares of what does not fit. Defaults are found on the validation nodes
+    weight_decay / 2 `|W|^2` + nu / 2 times the squares of what does not fit. Defaults are found on the validation nodes
     of Cora and Citeseer; the published recipe is `literal`: step lengths from 20 by doubling, ten times at most.
 
     Of the epochs, half belong to the first size of a growth, the rest to the others alike; only with relu does growth
