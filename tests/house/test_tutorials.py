@@ -1,0 +1,52 @@
+"""Each tutorial is followed from its first line to its last, in an empty folder."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
+NEEDS_TORCH = {"clicks", "graph-networks"}
+LEARNED: dict[str, Callable[[str, dict[str, Any]], bool]] = {
+    "words": lambda said, names: "height" in said and "width" in names["again"],
+    "nodes": lambda said, names: names["accuracy"] > 0.85 and len(names["found"].vectors) == 1797,
+    "knowledge-graphs": lambda said, names: {"dict", "object"} <= {*dict(names["scorer"].tails("OrderedDict", "is_a", k=20))},
+    "streams": lambda said, names: "hot" in said and names["result"].summary["words"] == 16000,
+    "clicks": lambda said, names: names["result"].summary["loss"] < 0.6,
+    "graph-networks": lambda said, names: names["result"].summary["test_accuracy"] > 0.85,
+}  # fmt: skip
+"""tutorial -> whether it has shown what it says, by what its commands print and its Python leaves"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", sorted(TUTORIALS.glob("*.md")), ids=lambda page: page.stem)
+def test_a_tutorial_is_followed(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if page.stem in NEEDS_TORCH:
+        pytest.importorskip("torch", reason='needs pip install "any2vec[torch]"')
+    monkeypatch.chdir(tmp_path)
+    said, names = io.StringIO(), dict[str, Any]()
+    with contextlib.redirect_stdout(said):
+        for language, text in re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
+            if language == "python":
+                exec(compile(text, page.name, "exec"), names)
+            else:
+                said.write("".join(map(run, text.splitlines())))
+    assert LEARNED[page.stem](said.getvalue(), names), said.getvalue()
+
+
+def run(command: str) -> str:
+    """What a command line prints; it ends well."""
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"}
+    done = subprocess.run(shlex.split(command), env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
