@@ -14,6 +14,7 @@ from any2vec.data.io.folder_lock import FolderLock
 from any2vec.data.io.storage import (
     RESULT_FORMAT,
     atomic_file,
+    check_replaceable,
     fsync_path,
     remove_of_run,
     storage_errors,
@@ -47,19 +48,24 @@ _GRACE = 2.0
 
 
 @contextmanager
-def run_folder(out: Path | None, resume: bool, settings: dict[str, Any]) -> Iterator[Path | None]:
+def run_folder(
+    out: Path | None, settings: dict[str, Any], *, resume: bool = False, overwrite: bool = False
+) -> Iterator[Path | None]:
     """Make the run folder, and yield its log of progress; a whole result that is there stays until the new one is.
 
     run.json comes first: it says whose folder this is while there is nothing else. A run that fails leaves its
     checkpoint there, and without one the folder as it was. No other process writes into it meanwhile.
 
     Raises:
-        StorageError: another process has the folder, or it cannot be written.
+        StorageError: another process has the folder, or has used it since it was free; or it cannot be written.
     """
     if out is None:
         yield None
         return
     with new_folder(out) as is_new:
+        check_free(out, resume=resume, overwrite=overwrite)  # another run may have ended in it while this one read
+        if resume and is_finished(out):
+            raise StorageError(f"Another process has finished the run in {out} meanwhile; run again to open it.")
         yield from _filled(out, is_new, resume, settings)
 
 
@@ -240,13 +246,18 @@ def write_about(path: Path, metadata: dict[str, Any]) -> None:
         write_json(temporary, about)
 
 
-def check_not_begun(out: Path) -> None:
-    """Raise StorageError when `out` holds a checkpoint: whoever runs the same command again may not know that."""
-    if has_unfinished_run(out):
+def check_free(out: Path, *, resume: bool, overwrite: bool) -> None:
+    """Raise StorageError when a run may not begin in `out`, by what it holds.
+
+    Of a checkpoint whoever runs the same command again may not know.
+    """
+    if has_unfinished_run(out) and not (resume or overwrite):
         raise StorageError(
             f"{out} holds an unfinished run: go on from its checkpoint with --resume (resume=True), choose another "
             "folder, or start again with --overwrite (overwrite=True)."
         )
+    with storage_errors(out):
+        check_replaceable(out, resume or overwrite, RESULT_FORMAT)
 
 
 def check_resumable(out: Path, settings: dict[str, Any]) -> None:

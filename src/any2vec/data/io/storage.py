@@ -165,15 +165,17 @@ def check_folder_free(path: Path | str, overwrite: bool, format: str) -> None:
     with storage_errors(path):
         if not path.is_dir() and (path.exists() or path.is_symlink()):
             raise StorageError(f"{path} is a file, not a folder; choose another path.")
-        if path.is_dir() and any(path.iterdir()):
-            _check_replaceable(path, overwrite, format)
+        check_replaceable(path, overwrite, format)
         above = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
         trial = temporary_beside(above / "any2vec")  # permissions alone do not tell: root may write to /proc
         trial.mkdir()
         trial.rmdir()
 
 
-def _check_replaceable(path: Path, overwrite: bool, format: str) -> None:
+def check_replaceable(path: Path, overwrite: bool, format: str) -> None:
+    """The part of `check_folder_free` that writes nothing: what a folder holds, if it is there."""
+    if not path.is_dir() or not any(path.iterdir()):
+        return
     if not overwrite:
         raise StorageError(f"{path} exists; choose another folder or pass --overwrite (overwrite=True).")
     if (found := format_of_folder(path)) != format:
