@@ -12,7 +12,7 @@ from rich.text import Text
 
 from any2vec.checks import MAX_SEED, MAX_THREADS
 from any2vec.cli.bar import Bar
-from any2vec.cli.output import EXIT_BAD_INPUT, AsJson, columns, details, guarded, note, print_json, render, show
+from any2vec.cli.output import EXIT_BAD_INPUT, AsJson, columns, details, guarded, line, note, print_json, render, show
 from any2vec.units import size
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def demo(
             results[name] = part = train(out, threads=threads, seed=seed, callback=bar.record, stage=bar.stage)
         if not as_json:
             rows = [(item, ", ".join(key for key, _ in near)) for item, near in part.neighbors.items()]
-            show(Text(), columns(part.title, ["item", "nearest"], rows, left=2), Text(f"Report: {part.page}"))
+            show(Text(), columns(part.title, ["item", "nearest"], rows, left=2), line(f"Report: {part.page}"))
     if as_json:
         print_json({name: asdict(part) for name, part in results.items()})
     else:

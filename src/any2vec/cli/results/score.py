@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from any2vec.data.io.storage import atomic_file, check_file_free
 from any2vec.errors import InputError
 from any2vec.train.registry import task_of_run
 from any2vec.train.run_folder import is_node_classifier
-from any2vec.units import number
+from any2vec.units import number, visible
 
 _BATCH_SIZE = 4096
 
@@ -96,7 +97,8 @@ def _deliver(
     if as_json:
         print_json(summary)
     elif out is None:
-        typer.echo("".join(lines), nl=False)
+        text = "".join(lines)
+        typer.echo(visible(text) if sys.stdout.isatty() else text, nl=False)  # a program gets the keys as they are
     else:
         show(details("", [*pairs, ("written to", str(out))]))
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from any2vec.cli.output import AsJson, columns, guarded, note, print_json, stdout_console
 from any2vec.errors import InputError
-from any2vec.units import duration, fraction, number, size
+from any2vec.units import duration, fraction, number, size, visible
 
 if TYPE_CHECKING:
     from any2vec.report.live import View
@@ -96,9 +96,8 @@ def _announce(live: Any) -> None:
         view = live.view()
         if view.record != last:
             last = view.record
-            print(
-                f"{view.name}  {view.state}  " + "  ".join(f"{name} {text}" for name, text in tiles(view)), flush=True
-            )
+            figures = "  ".join(f"{name} {text}" for name, text in tiles(view))
+            print(f"{visible(view.name)}  {view.state}  {figures}", flush=True)
         if view.state == "ended":
             return
         time.sleep(EVERY)
@@ -131,7 +130,7 @@ def tiles(view: View) -> list[tuple[str, str]]:
 def dashboard(view: View) -> RenderableType:
     """All there is to see, for a terminal of 80 columns or more."""
     head = Text.assemble(
-        (view.name, "bold"), "  ", (view.state, _COLORS[view.state]),
+        (visible(view.name), "bold"), "  ", (view.state, _COLORS[view.state]),
         (f"  last heard of {duration(view.age)} ago" if view.state == "silent" else "", "dim"),
     )  # fmt: skip
     boxes = [Text.assemble((text, "bold"), "\n", (name, "dim")) for name, text in tiles(view)]

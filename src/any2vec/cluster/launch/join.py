@@ -34,6 +34,7 @@ from any2vec.cluster.link import LinkModel
 from any2vec.cluster.torch_transport import SILENCE, TorchTransport
 from any2vec.cluster.transport import PATIENCE
 from any2vec.errors import Any2VecError, DataError, FormatError, HostError, InputError, Interrupted, JobError
+from any2vec.units import visible
 
 __all__ = ["JOINING", "check_torch", "is_first", "join", "joined", "restarts", "run_child", "run_processes"]
 JOINING = 120.0
@@ -222,7 +223,7 @@ def _leave(code: int, last: str) -> NoReturn:
     try:
         sys.stdout.flush()
         if last:
-            print(last, file=sys.stderr)
+            print(visible(last), file=sys.stderr)
         sys.stderr.flush()
     except (OSError, ValueError):  # whoever read them is gone
         pass
