@@ -6,7 +6,6 @@ import ast
 import enum
 import inspect
 import textwrap
-import tomllib
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -17,7 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import typer
 from rich.markup import escape
 
-from any2vec.checks import did_you_mean
+from any2vec.checks import did_you_mean, parse_toml
 from any2vec.errors import DataError, InputError
 
 
@@ -218,10 +217,10 @@ def read_config(
     `-` and `_` are the same in a key. Raises InputError (unknown key, wrong type), DataError (not readable as TOML).
     """
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        content = parse_toml(path.read_text("utf-8"))
     except OSError as error:
         raise DataError(f"Cannot read the config {path}: {error.strerror or error}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise DataError(f"The config {path} is not TOML: {error}.") from error
     where, values = f"In the config {path}", {}
     for key, value in content.items():

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from any2vec.checks import parse_json
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import text_of, text_part
 from any2vec.errors import MessageError
@@ -155,7 +156,7 @@ def unpack_state(parts: Sequence[Part]) -> State:
     Raises:
         MessageError: the parts are no state.
     """
-    about = json.loads(text_of(parts[0]))
+    about = parse_json(text_of(parts[0]))
     found: State = {}
     for (name, kind, shape), part in zip(about, parts[1:], strict=True):
         dtype = np.dtype(kind)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from any2vec.checks import parse_json
 from any2vec.errors import FormatError, InputError
 from any2vec.formats import safetensors_file
 from any2vec.formats.native import tensors_of
@@ -38,8 +39,8 @@ def read_safetensors(path: Path, mmap: bool) -> Table:
         raise FormatError(f"{path.name}: expected a matrix named 'input'; it holds {sorted(tensors) or 'none'}.")
     vectors = tensors["input"] if "input" in tensors else next(iter(tensors.values()))
     try:
-        meta = json.loads(metadata.get("any2vec", "{}"))
-    except (ValueError, TypeError, RecursionError):
+        meta = parse_json(metadata.get("any2vec", "{}"))
+    except (ValueError, TypeError):
         meta = {}
     output = tensors.get("output") if "input" in tensors else None
     return Table(found[0], vectors, output, found[1], meta if isinstance(meta, dict) else {})
@@ -223,8 +224,8 @@ def _collect(table: TableReader, where: str) -> Table:
     if not matrices:
         raise FormatError(f"{where}: there are no rows in it.")
     try:
-        meta = json.loads((schema.metadata or {}).get(b"any2vec", b"{}"))
-    except (ValueError, RecursionError):
+        meta = parse_json((schema.metadata or {}).get(b"any2vec", b"{}"))
+    except ValueError:
         meta = {}
     output = matrices["output"].finish() if "output" in matrices else None
     rows = matrices[vector].finish()

@@ -5,13 +5,13 @@ So any number of people may look at a run, from any process that sees the folder
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from any2vec.checks import parse_json
 from any2vec.data.io.folder_lock import is_locked
 from any2vec.errors import InputError
 
@@ -99,7 +99,7 @@ class LiveRun:
         """Settings of the run, of whatever kind it is."""
         for name in _ABOUT:
             with suppress(OSError, ValueError):
-                found = json.loads((self.folder / name).read_text(encoding="utf-8"))
+                found = parse_json((self.folder / name).read_text(encoding="utf-8"))
                 if isinstance(found, dict):
                     return {key: value for key, value in found.items() if key not in ("machine", "summary", "format")}
         return {}
@@ -117,7 +117,7 @@ def _records(log: Path) -> list[dict[str, Any]]:
     found = []
     for line in lines[1 if size > _TAIL else 0 : -1]:
         with suppress(ValueError):
-            record = json.loads(line)
+            record = parse_json(line)
             if isinstance(record, dict):
                 found.append(record)
     return found

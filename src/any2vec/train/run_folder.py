@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from any2vec._version import __version__
+from any2vec.checks import parse_json
 from any2vec.data.io.folder_lock import FolderLock
 from any2vec.data.io.storage import (
     RESULT_FORMAT,
@@ -227,13 +227,13 @@ def _remove_staging(out: Path) -> None:
 
 def summary_of(file: Path) -> dict[str, Any]:
     """The summary of a finished run, from the file of its folder that has it."""
-    summary: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["summary"]
+    summary: dict[str, Any] = parse_json(file.read_text(encoding="utf-8"))["summary"]
     return summary
 
 
 def note_restarts(file: Path, restarts: int) -> None:
     """Add to the summary in that file how often the hosts of the run were started again."""
-    about = json.loads(file.read_text(encoding="utf-8"))
+    about = parse_json(file.read_text(encoding="utf-8"))
     about["summary"]["restarts"] = about["summary"].get("restarts", 0) + restarts
     with atomic_file(file) as temporary:
         write_json(temporary, about)
@@ -270,7 +270,7 @@ def check_resumable(out: Path, settings: dict[str, Any]) -> None:
         return
     about = out / _NEW_ABOUT
     try:
-        former = json.loads((about if about.exists() else out / ABOUT).read_text(encoding="utf-8"))["settings"]
+        former = parse_json((about if about.exists() else out / ABOUT).read_text(encoding="utf-8"))["settings"]
         known = {name: former[name] for name in settings}
     except (OSError, ValueError, KeyError, TypeError):
         return
@@ -314,7 +314,7 @@ def open_finished(out: Path, settings: dict[str, Any]) -> tuple[Embeddings, dict
         InputError: it had other settings, or run.json cannot be read.
     """
     try:
-        about = json.loads((out / ABOUT).read_text(encoding="utf-8"))
+        about = parse_json((out / ABOUT).read_text(encoding="utf-8"))
         former, summary = about["settings"], about["summary"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{out} is no run that can go on ({error}); choose another folder or --overwrite.") from error

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from any2vec.checks import MAX_SEED
+from any2vec.checks import MAX_SEED, parse_json
 from any2vec.cli.bar import Bar
 from any2vec.cli.options import Flag, flags_of, with_flags
 from any2vec.cli.output import AsJson, details, guarded, note, plain, print_json, render, show
@@ -67,7 +67,7 @@ def judge(run: Path, embeddings: Any, data: Path, values: dict[str, Any], refere
 def _seed_of(run: Path) -> int:
     """The seed of the run in a folder; 1 where it is not known."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        return int(json.loads((run / "run.json").read_text(encoding="utf-8"))["settings"]["seed"])
+        return int(parse_json((run / "run.json").read_text(encoding="utf-8"))["settings"]["seed"])
     return 1
 
 
@@ -227,7 +227,7 @@ def keep_scores(run: Path, found: list[dict[str, Any]]) -> None:
     fresh = {_which(one): json.dumps(plain(one), ensure_ascii=False) for one in found}
     for line in lines:
         with suppress(ValueError, KeyError):
-            fresh.setdefault(_which(json.loads(line)), line)
+            fresh.setdefault(_which(parse_json(line)), line)
     with suppress(StorageError), atomic_file(path) as temporary:
         temporary.write_text("".join(line + "\n" for line in fresh.values()), "utf-8")
 

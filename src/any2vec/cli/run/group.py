@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -17,7 +16,7 @@ import typer
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
-from any2vec.checks import did_you_mean
+from any2vec.checks import did_you_mean, parse_toml
 from any2vec.cli.run.flags import of_others
 from any2vec.errors import InputError
 from any2vec.train.registry import models_of, tasks
@@ -203,8 +202,8 @@ def _model_of(path: Path, command: str) -> str:
     """
     first = next(iter(models_of(command)))
     try:
-        found = tomllib.loads(path.read_text("utf-8")).get("model")
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
+        found = parse_toml(path.read_text("utf-8")).get("model")
+    except (OSError, ValueError):
         return first
     if not isinstance(found, str):
         raise InputError(f'The config {path} names no model: add model = "{first}", or a model as the first argument')

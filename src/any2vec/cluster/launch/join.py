@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 from any2vec import machine
 from any2vec._version import __version__
-from any2vec.checks import check_number, check_whole
+from any2vec.checks import check_number, check_whole, parse_json
 from any2vec.cluster import message
 from any2vec.cluster.launch.ending import REFUSED
 from any2vec.cluster.launch.processes import MOST_PROCESSES, RENDEZVOUS, run_processes
@@ -147,7 +147,7 @@ def compare(every: list[dict[str, str]]) -> None:
 def _first_difference(other: str, job: str) -> str:
     """`NAME = VALUE and rank 0 has VALUE` of the first setting in which two jobs, JSON objects, differ."""
     try:
-        theirs, ours = _leaves(dict(json.loads(other))), _leaves(dict(json.loads(job)))
+        theirs, ours = _leaves(dict(parse_json(other))), _leaves(dict(parse_json(job)))
     except (ValueError, TypeError):
         theirs, ours = {}, {}
     for path in [*ours, *theirs]:
@@ -192,7 +192,7 @@ def _all_metadata(rank: int, hosts: int, mine: dict[str, str]) -> list[dict[str,
         dist.all_gather(texts, torch.frombuffer(text.ljust(longest), dtype=torch.uint8))
     except RuntimeError as error:
         raise HostError(f"Rank {rank} lost another host while they joined; look at the others' errors.") from error
-    return [json.loads(bytes(text.tolist())) for text in texts]
+    return [parse_json(bytes(text.tolist())) for text in texts]
 
 
 def _watch_parent() -> None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from any2vec.checks import parse_json
 from any2vec.errors import Any2VecError, FormatError, StorageError
 
 RESULT_FORMAT = "any2vec-embeddings"
@@ -201,8 +202,8 @@ def _is_of_a_run(inner: Path) -> bool:
 def format_of_folder(path: Path) -> str | None:
     """The any2vec format that a folder's meta.json names, or run.json in the folder of an unfinished run."""
     for name in _META_NAMES:
-        with suppress(OSError, ValueError, RecursionError):
-            meta = json.loads((path / name).read_text(encoding="utf-8"))
+        with suppress(OSError, ValueError):
+            meta = parse_json((path / name).read_text(encoding="utf-8"))
             found = meta.get("format") if isinstance(meta, dict) else None
             if isinstance(found, str) and found.startswith("any2vec-"):
                 return found
@@ -216,8 +217,8 @@ def read_meta(folder: Path, format: str, version: int, what: str) -> dict[str, A
         FormatError: meta.json cannot be read, or is of another format or a newer version.
     """
     try:
-        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        meta = parse_json((folder / "meta.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise FormatError(f"{folder} is not {what}: its meta.json cannot be read.") from error
     if not isinstance(meta, dict):
         raise FormatError(f"{folder} is not {what}: its meta.json is not an object.")

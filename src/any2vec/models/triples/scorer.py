@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.checks import parse_json
 from any2vec.data.partitions.buckets import blocks_of
 from any2vec.embeddings import Embeddings, Neighbors
 from any2vec.errors import FormatError, InputError
@@ -156,7 +157,7 @@ class TripleScorer:
         try:
             tensors, metadata = read_safetensors(folder / RELATIONS, mmap=False, ranks=_RANKS)
             model: TripleModel = model_of(
-                json.loads(metadata["any2vec"])["model"], known_models("triples", TRIPLE_MODELS), "triples"
+                parse_json(metadata["any2vec"])["model"], known_models("triples", TRIPLE_MODELS), "triples"
             )
             relations, _ = read_vocabulary(folder / RELATION_NAMES)
             triple_M3 = np.load(folder / SEEN_TRIPLES, mmap_mode="r")

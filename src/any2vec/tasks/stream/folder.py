@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from any2vec.checks import parse_json
 from any2vec.data.io.storage import fsync_path, storage_errors
 from any2vec.errors import StorageError
 from any2vec.formats.snapshots import FOLDER, remove_snapshots
@@ -26,7 +26,7 @@ _REST = ".*.tmp"
 def is_stream(out: Path) -> bool:
     """Whether a folder is that of a stream."""
     try:
-        return json.loads((out / ABOUT).read_text(encoding="utf-8")).get("format") == FORMAT
+        return parse_json((out / ABOUT).read_text(encoding="utf-8")).get("format") == FORMAT
     except (OSError, ValueError, AttributeError):
         return False
 
