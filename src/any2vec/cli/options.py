@@ -173,6 +173,17 @@ def field_docs(config: type) -> dict[str, str]:
     return docs
 
 
+def out_option(help: str, what: str = "folder", **more: Any) -> Any:
+    """`--out`, where a result goes: a new file or folder, for neither nothing nor standard output is one."""
+
+    def place(text: str) -> Path:
+        if text in ("", "-"):
+            raise typer.BadParameter(f"it must name a {what}, got {text!r}")
+        return Path(text)
+
+    return typer.Option("--out", "-o", parser=place, metavar="PATH", help=help, **more)
+
+
 def with_flags(function: Callable[..., Any], flags: Mapping[str, Flag]) -> Callable[..., Any]:
     """`function(own..., **values)` with one keyword-only parameter per flag in place of `**values`, as Typer reads it.
 
@@ -234,5 +245,7 @@ def read_config(
         elif (reason := why_not(name)) is not None:
             raise InputError(f"{where}: {reason}")
         else:
-            raise InputError(f"{where}: there is no option {key!r}; {did_you_mean(name, sorted([*flags, *own]))}")
+            raise InputError(
+                f"{where}: there is no option {key!r}; {did_you_mean(name, [*flags, *own], 'see --help.')}"
+            )
     return values

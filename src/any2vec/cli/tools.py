@@ -12,6 +12,7 @@ from rich.text import Text
 
 from any2vec.checks import MAX_SEED, MAX_THREADS
 from any2vec.cli.bar import Bar
+from any2vec.cli.options import out_option
 from any2vec.cli.output import EXIT_BAD_INPUT, AsJson, columns, details, guarded, line, note, print_json, render, show
 from any2vec.units import size
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def report(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `any2vec train --out` wrote.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The page; DIR/report.html when not given.", show_default=False)
+        Path | None, out_option("The page; DIR/report.html when not given.", "file", show_default=False)
     ] = None,
     item: Annotated[
         list[str] | None, typer.Option("--item", help="Show the neighbors of this key; repeat for more.")
@@ -100,7 +101,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 @guarded
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for inputs, runs and reports.")] = Path("runs/demo"),
+    out: Annotated[Path, out_option("Folder for inputs, runs and reports.")] = Path("runs/demo"),
     threads: Annotated[
         int, typer.Option("--threads", min=0, max=MAX_THREADS, help="Training threads; 0 = all usable cores.")
     ] = 0,

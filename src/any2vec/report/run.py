@@ -158,9 +158,10 @@ def _figures(run: RunFolder, seed: int) -> list[Figure]:
     """Draw each picture once per theme."""
     figures = []
     shown = run.embeddings.frequent_rows(2 * MAP_ITEMS)
-    shown = shown[np.linalg.norm(run.embeddings.vectors[shown], axis=1) > 0][:MAP_ITEMS]
+    vectors = np.asarray(run.embeddings.vectors[shown], dtype=np.float64)
+    is_long = np.linalg.norm(vectors, axis=1) > 0
+    shown, vectors = shown[is_long][:MAP_ITEMS], vectors[is_long][:MAP_ITEMS]
     if len(shown) >= 3:
-        vectors = np.asarray(run.embeddings.vectors[shown], dtype=np.float64)
         points, colors = flatten(vectors, seed), clusters(vectors, seed)
         keys = [run.embeddings.keys[int(row)] for row in shown]
         light, dark = (draw_map(points, keys, colors, theme) for theme in (LIGHT, DARK))

@@ -14,7 +14,7 @@ import typer
 
 from any2vec.checks import MAX_SEED, parse_json
 from any2vec.cli.bar import Bar
-from any2vec.cli.options import Flag, flags_of, with_flags
+from any2vec.cli.options import Flag, flags_of, out_option, with_flags
 from any2vec.cli.output import AsJson, details, guarded, note, plain, print_json, render, show
 from any2vec.cli.results.search import Format, Result, load
 from any2vec.cli.run.flags import check_input
@@ -263,7 +263,7 @@ def _dimension(
     corpus: Annotated[list[str], typer.Argument(metavar="CORPUS...", help="Text, as for train.", show_default=False)],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Picture to write (PNG): spectrum, curve, choice.", show_default=False),
+        out_option("Picture to write (PNG): spectrum, curve, choice.", "file", show_default=False),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")] = False,
     as_json: AsJson = False,

@@ -28,7 +28,9 @@ def _score(
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="File for the probabilities, a line a row.", show_default=False),
+        typer.Option(
+            "--out", "-o", help="File for the probabilities, a line a row; - is standard output.", show_default=False
+        ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")] = False,
     batch_size: Annotated[
@@ -49,6 +51,8 @@ def _score(
     classifier of nodes: the class of each node of a graph, old nodes or new ones, and how likely it is. Without --out
     (and --json) the lines go to standard output.
     """
+    if out == Path("-"):
+        out = None
     if out is not None:
         check_file_free(out, overwrite)
     if is_node_classifier(model):

@@ -17,6 +17,7 @@ from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
 from any2vec.checks import did_you_mean, parse_toml
+from any2vec.cli.options import out_option
 from any2vec.cli.run.flags import of_others
 from any2vec.errors import InputError
 from any2vec.train.registry import models_of, tasks
@@ -28,7 +29,7 @@ Config = Annotated[
     typer.Option("--config", help="TOML file of options, model, input and out", show_default=False),
 ]
 Inputs = Annotated[list[str] | None, typer.Argument(metavar="INPUT...", show_default=False)]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="folder of the result", show_default=False)]
+Out = Annotated[Path | None, out_option("folder of the result", show_default=False)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="show no progress")]
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 Factory = Callable[[Task, str], Callable[..., Any]]

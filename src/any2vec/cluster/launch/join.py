@@ -12,13 +12,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -28,7 +28,7 @@ from any2vec._version import __version__
 from any2vec.checks import check_number, check_whole, parse_json
 from any2vec.cluster import message
 from any2vec.cluster.launch.ending import REFUSED
-from any2vec.cluster.launch.processes import MOST_PROCESSES, RENDEZVOUS, run_processes
+from any2vec.cluster.launch.processes import FOLDER, MOST_PROCESSES, RENDEZVOUS, run_processes
 from any2vec.cluster.launch.rendezvous import barrier
 from any2vec.cluster.link import LinkModel
 from any2vec.cluster.torch_transport import SILENCE, TorchTransport
@@ -204,9 +204,8 @@ def _watch_parent() -> None:
     def watch() -> None:
         while os.read(0, 1):
             pass
-        with suppress(OSError):  # another child may be at it, too
-            rendezvous.unlink(missing_ok=True)
-            rendezvous.parent.rmdir()
+        if rendezvous.parent.name.startswith(FOLDER):  # which the launcher has made
+            shutil.rmtree(rendezvous.parent, ignore_errors=True)  # another child may be at it, too
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(_LIMIT)
         _leave(130, "The process that started this host is gone.")
