@@ -59,10 +59,11 @@ def _load(path: Path) -> Any:
     try:
         if path.suffix == ".npy":
             return load_npy(path, "r")
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:  # a damaged one stays open otherwise
             names = stored.files
             if "format" in names:
-                return sparse.load_npz(path)
+                file.seek(0)
+                return sparse.load_npz(file)
             if len(names) == 1:
                 return stored[names[0]]
             if {"data", "indices", "indptr", "shape"} <= set(names):
