@@ -101,6 +101,19 @@ def test_the_state_follows_the_lock_and_the_age_of_the_record(run: Path) -> None
         lock.release()
 
 
+def test_a_run_that_was_stopped_has_not_ended(run: Path) -> None:
+    (run / "stream.json").rename(run / "run.json")
+    (run / "checkpoint.safetensors").touch()
+    (run / "progress.jsonl").write_text(record(10, progress=0.204))
+    assert LiveRun(run).view().state == "stopped"
+    for options in (["--once"], []):
+        found = CliRunner().invoke(app, ["watch", str(run), *options])
+        assert found.exit_code == 0 and "stopped" in found.output
+        assert ("at 20 %; --resume goes on" in found.output) == bool(options)
+    (run / "checkpoint.safetensors").unlink()
+    assert LiveRun(run).view().state == "ended"
+
+
 def test_folders_without_a_run_are_refused(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
         with pytest.raises(InputError, match="the --out of"):

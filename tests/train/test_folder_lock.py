@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from any2vec.data.io.folder_lock import FolderLock, is_locked
-from any2vec.errors import StorageError
+from any2vec.errors import InputError, StorageError
 from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.tasks.stream.program import StreamProgram
 from any2vec.tasks.stream.stream import stream
@@ -133,6 +133,12 @@ def test_a_run_that_ended_meanwhile_stands(tmp_path: Path, monkeypatch: pytest.M
             fit("skipgram", lines, out=out, epochs=1, seed=2, threads=1, **again)
         assert json.loads((out / "run.json").read_text())["settings"]["seed"] == 1
         assert not is_locked(out)
+
+
+@pytest.mark.parametrize("name", ["resume", "overwrite"])
+def test_what_is_of_a_folder_needs_one(name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} is of a run folder"):
+        fit("skipgram", [["a", "b"]] * 50, epochs=1, **{name: True})
 
 
 def test_a_stream_that_ended_meanwhile_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

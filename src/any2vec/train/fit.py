@@ -207,6 +207,9 @@ def _with_folder(spec: RunSpec) -> RunSpec:
         with own_folder(folder):  # fails before data are read if another process has it
             if not run.resume and (spec.hosts.restarts or allowed):
                 remove_unfinished(folder)  # now, or a restart would take the former result for its own
+    if folder is None and (spec.run.resume or spec.run.overwrite):
+        name = "resume" if spec.run.resume else "overwrite"
+        raise InputError(f"{name} is of a run folder: say which, out, or leave it away.")
     if spec.hosts.restarts and folder is None:
         raise InputError("Restarts go on from checkpoints: say where the run keeps them, out.")
     return replace(spec, run=run)

@@ -205,7 +205,7 @@ def _for_people(result: dict[str, Any]) -> dict[str, Any]:
     shown = {name: value for name, value in plain(result).items() if name not in ("protocol", "task")}
     totals = [shown.pop(name) for name in ("semantic", "syntactic", "total") if name in shown]
     if totals:
-        shown["sections"] += totals
+        shown["sections"] += [total for total in totals if total["questions"]]
     for name in ("spearman", "pairs", "covered", "made") if shown.get("sets") else ():
         shown.pop(name, None)
     if "scores" in shown:
