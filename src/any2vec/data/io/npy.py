@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from pathlib import Path
 from typing import Literal
 
@@ -20,7 +21,8 @@ def load_npy(path: Path, mmap: Literal["r", "c"] | None = None) -> np.ndarray:
         OSError: it cannot be opened. ValueError: it is damaged, cut short, or no array of numbers.
     """
     try:
-        with _READING_HEADER:
+        with _READING_HEADER, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a header that looks like Python 2's
             array = np.load(path, mmap_mode=mmap, allow_pickle=False)
     except OSError:
         raise
