@@ -1,9 +1,11 @@
-"""Checks of options at the door: one sentence that says what was expected and what came. Light: no NumPy."""
+"""Checks at the door, of options and of JSON and TOML: a sentence on what was expected and what came. No NumPy."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import cache
 from numbers import Integral, Real
@@ -13,6 +15,8 @@ from any2vec.errors import InputError
 
 MAX_SEED = 2**63 - 1
 MAX_THREADS = 1024
+MOST_LEVELS = 100
+"""of lists and objects in each other"""
 
 
 def check_whole(name: str, value: Any, low: int, high: int) -> None:
@@ -94,3 +98,31 @@ def _constraints(kind: type) -> list[tuple[str, Any, Any]]:
                 elif get_origin(part) is Literal:
                     found[name] = get_args(part)
     return [(item.name, found[item.name], item.default) for item in fields(kind) if item.name in found]
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What JSON says. ValueError: it is none, or nested too deep."""
+    return _shallow(json.loads, text if isinstance(text, str) else text.decode("utf-8"))
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """What TOML says. ValueError: it is none, or nested too deep."""
+    found: dict[str, Any] = _shallow(tomllib.loads, text)
+    return found
+
+
+def _shallow(parse: Callable[[str], Any], text: str) -> Any:
+    too_deep = ValueError(f"more than {MOST_LEVELS} lists and objects stand in each other")
+    try:
+        found = parse(text)
+    except RecursionError:
+        raise too_deep from None
+    if sum(map(text.count, "[{.")) < MOST_LEVELS:
+        return found
+    level = [found]
+    for _ in range(MOST_LEVELS + 1):
+        level = [one for one in level if isinstance(one, dict | list)]
+        if not level:
+            return found
+        level = [item for one in level for item in (one.values() if isinstance(one, dict) else one)]
+    raise too_deep

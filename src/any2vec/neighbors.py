@@ -22,7 +22,8 @@ def row_norms(matrix_ND: np.ndarray) -> np.ndarray:
     norms_N = np.empty(len(matrix_ND), dtype=np.float32)
     for block in row_blocks(matrix_ND):
         rows = matrix_ND[block]
-        norms_N[block] = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+        with np.errstate(over="ignore"):  # told below
+            norms_N[block] = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
     if not np.isfinite(norms_N).all():
         bad = first_bad_row(matrix_ND)
         raise FormatError(

@@ -17,6 +17,20 @@ _QUANTITY = re.compile(
 _SUFFIXES = {"": ("",), "B": ("", "b"), "B/s": ("", "b", "b/s")}
 MOST_BYTES = 10**18
 """that an option may ask for"""
+_HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""control characters but tab and newline, marks that turn the direction of text, halves of surrogate pairs"""
+
+
+def visible(text: str, *, is_json: bool = False) -> str:
+    """Text of any origin for a terminal: what would steer it, or turn what it shows, is spelled out, as `\\x1b`.
+
+    Names of files and words of data may hold sequences that write the clipboard, set a title or erase lines.
+
+    is_json: it is JSON, and stays what it is.
+    """
+    return _HIDDEN.sub(
+        lambda found: f"\\u{ord(found[0]):04x}" if is_json or found[0] > "\xff" else f"\\x{ord(found[0]):02x}", text
+    )
 
 
 def parts(values: Mapping[str, Any], spelled: Callable[[Any], str]) -> str:

@@ -272,8 +272,9 @@ def full_disk(path: Path) -> None:
         (b"a b\nb c\nc a\n", ["walk", "in", "--out", "out", "--quiet"]),
         (b"a b\nb c\nc d\nd e\ne f\nf g\ng a\n", ["split", "in", "--out", "out", "--test-share", "0.4", "--quiet"]),
         (None, ["export", "vectors", "--out", "x.vec"]),
+        (None, ["export", "vectors", "--out", "logs/x", "--format", "tensorboard"]),
     ],
-    ids=["words", "nodes", "walk", "split", "export"],
+    ids=["words", "nodes", "walk", "split", "export", "tensorboard"],
 )
 def test_full_disk(place: Path, content: bytes | None, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     if content is not None:

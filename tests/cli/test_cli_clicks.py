@@ -64,6 +64,7 @@ def test_a_planted_stream_from_file_to_scores(here: Path) -> None:
         "num_examples"
     ] == 300
     lines = done("score", "out", "rows.tsv").splitlines()
+    assert done("score", "out", "rows.tsv", "--out", "-").splitlines() == lines and not Path("-").exists()
     assert len(lines) == 300 and np.mean([float(line) for line in lines]) == pytest.approx(reported["mean"], abs=1e-4)
     shown = done("score", "out", "rows.tsv", "rows.tsv", "--out", "p.txt")
     assert Path("p.txt").read_text().splitlines() == [*lines, *lines]

@@ -19,6 +19,7 @@ from any2vec.cli.run.flags import model_flags
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
 from any2vec.train.registry import models_of, tasks
+from cli_runs import refused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +114,7 @@ def test_config_file(tmp_path: Path) -> None:
     ("text", "error", "said"),
     [
         ("windwo = 3", InputError, "did you mean 'window'?"),
-        ("zzz = 3", InputError, "known are"),
+        ("zzz = 3", InputError, "no option 'zzz'; see --help.$"),
         ('dim = "3"', InputError, "dim must be a whole number, got '3'"),
         ("dim = true", InputError, "dim must be a whole number"),
         ("dim = 1.5", InputError, "dim must be a whole number"),
@@ -268,6 +269,17 @@ def test_a_config_file_without_a_model(tmp_path: Path) -> None:
     path.write_text("bottom = '8'\nmodel = 'fm'\n")
     result = CliRunner().invoke(app, ["train", "--config", str(path)])
     assert result.exit_code == 2 and "fm has no --bottom: it is for dlrm; leave it out" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["", "-"])
+def test_no_folder_and_standard_output_are_no_place_for_a_result(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.txt").write_text("a b\n")
+    (tmp_path / "run.toml").write_text(f"out = '{name}'\n")
+    for rest in (["--out", name], ["--config", str(tmp_path / "run.toml")]):
+        said = refused("train", "skipgram", str(tmp_path / "a.txt"), *rest)
+        assert "must name a folder" in said and repr(name) in said
+    for command in (["walk", "a"], ["split", "a"], ["export", "a"], ["stream", "skipgram", "a"]):
+        assert "must name a f" in refused(*command, "--out", name)
 
 
 def test_did_you_mean() -> None:

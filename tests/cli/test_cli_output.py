@@ -73,6 +73,37 @@ def test_what_stands_between_colons_is_no_picture(capsys: pytest.CaptureFixture[
     assert "het:100:lru" in said.out and ":tea:" in said.out and ":100:" in said.err
 
 
+STEERING = "a\x1b]52;c;eA==\x1b\\b\x07c\x9bd\u202ee\x7ff\rg\udcff"
+SPELLED = r"a\x1b]52;c;eA==\x1b\b\x07c\x9bd\u202ee\x7ff\x0dg\udcff"
+
+
+def test_no_text_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    for draw in (
+        output.complain,
+        output.note,
+        lambda text: output.show(output.details(text, [])),
+        lambda text: output.show(output.details("", [("name", text)])),
+        lambda text: output.show(output.columns("", [text], [])),
+        lambda text: output.show(output.columns("", ["key"], [[text]])),
+        lambda text: output.show(output.line(text)),
+    ):
+        draw(STEERING)
+        said = "".join(capsys.readouterr())
+        assert SPELLED in said and not any(sign in said for sign in "\x1b\x9b\x07\x7f\r\u202e\udcff")
+
+
+def test_signs_of_words_stay_as_they_are() -> None:
+    text = "naïve\t東京 می\u200cخواهم 👩\u200d💻\n"
+    assert units.visible(text) == text
+
+
+def test_json_keeps_what_steers_a_terminal_as_an_escape(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_json({"key": STEERING, "path": "C:\\x1b"})
+    said = capsys.readouterr().out
+    assert json.loads(said) == {"key": STEERING, "path": "C:\\x1b"}
+    assert said.isprintable() or set(said) <= set(map(chr, range(32, 127))) | {"\n"}
+
+
 def test_units() -> None:
     assert [units.size(n) for n in (0, 999, 1234, 5.6e9, None)] == ["0 B", "999 B", "1.23 kB", "5.6 GB", "unknown"]
     assert [units.duration(s) for s in (0.12, 42.4, 185, 7385)] == ["0.1 s", "42 s", "3:05 min", "2:03:05 h"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import threading
 import time
 import urllib.error
@@ -100,6 +101,19 @@ def test_the_state_follows_the_lock_and_the_age_of_the_record(run: Path) -> None
         lock.release()
 
 
+def test_a_run_that_was_stopped_has_not_ended(run: Path) -> None:
+    (run / "stream.json").rename(run / "run.json")
+    (run / "checkpoint.safetensors").touch()
+    (run / "progress.jsonl").write_text(record(10, progress=0.204))
+    assert LiveRun(run).view().state == "stopped"
+    for options in (["--once"], []):
+        found = CliRunner().invoke(app, ["watch", str(run), *options])
+        assert found.exit_code == 0 and "stopped" in found.output
+        assert ("at 20 %; --resume goes on" in found.output) == bool(options)
+    (run / "checkpoint.safetensors").unlink()
+    assert LiveRun(run).view().state == "ended"
+
+
 def test_folders_without_a_run_are_refused(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
         with pytest.raises(InputError, match="the --out of"):
@@ -134,6 +148,48 @@ def test_pages_of_other_sites_cannot_ask(run: Path) -> None:
         assert asked(server.address + "state", "any2vec.example:80")[0] == 403
         assert asked(server.address + "state", f"localhost:{server.port}")[0] == 200
         assert asked(server.address + "else")[0] == 404
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "localhost"])
+def test_the_address_that_is_printed_answers(run: Path, host: str) -> None:
+    with served(run, host) as server:
+        assert host in server.address and not server.token
+        assert asked(server.address + "state")[0] == 200
+        assert asked(server.address + "state", "127.0.0.3")[0] == 403
+
+
+def test_a_request_that_drips_in_is_ended(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("any2vec.report.live_server.PATIENCE", 1.0)
+    with served(run) as server, socket.create_connection(("127.0.0.1", server.port), 20) as slow:
+        began = time.monotonic()
+        slow.sendall(b"GET /state HTTP/1.0\r\n")
+        with suppress(ConnectionError):
+            for _ in range(100):
+                slow.sendall(b"X: y\r\n")
+                time.sleep(0.2)
+                slow.settimeout(0.001)
+                with suppress(TimeoutError):
+                    if not slow.recv(1):
+                        break
+        assert 0.9 < time.monotonic() - began < 10
+
+
+def test_a_request_that_is_none_is_answered(run: Path) -> None:
+    with served(run) as server, socket.create_connection(("127.0.0.1", server.port), 20) as connection:
+        connection.sendall(b"GET http://[ HTTP/1.0\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(99).startswith(b"HTTP/1.0 400 ")
+
+
+def test_the_browser_is_told_what_to_run_and_that_nobody_may_frame_the_page(run: Path) -> None:
+    policies = []
+    with served(run) as server:
+        for _ in range(2):
+            with urllib.request.urlopen(server.address, timeout=20) as answer:
+                policies.append(answer.headers["Content-Security-Policy"])
+                nonce = policies[-1].split("'nonce-")[1].split("'")[0]
+                text = answer.read().decode()
+                assert text.count(f'<style nonce="{nonce}">') == text.count(f'<script nonce="{nonce}">') == 1
+    assert "unsafe" not in policies[0] and "frame-ancestors 'none'" in policies[0] and policies[0] != policies[1]
 
 
 def test_other_machines_need_the_token(run: Path) -> None:

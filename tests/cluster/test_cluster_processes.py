@@ -165,8 +165,9 @@ def test_a_second_signal_kills(folder: Path) -> None:
         run(folder, 1, code, lambda line: os.kill(os.getpid(), signal.SIGINT))
 
 
-def test_children_end_with_a_parent_that_is_killed(folder: Path) -> None:
-    """kill -9 of the launcher: its children see their standard input end, and remove where they met."""
+@pytest.mark.parametrize("has_files", [False, True])
+def test_children_end_with_a_parent_that_is_killed(folder: Path, has_files: bool) -> None:
+    """kill -9 of the launcher: its children see their standard input end, and remove where they met, and its files."""
     (folder / "child.py").write_text(
         HEAD
         + NOTE
@@ -174,10 +175,12 @@ def test_children_end_with_a_parent_that_is_killed(folder: Path) -> None:
         + OBEYS.splitlines()[1]
         + "\n"
     )
+    files = "from pathlib import Path; made = Path(tempfile.mkdtemp(prefix='any2vec-')); (made / 'job.json').touch()"
     parent = (
         f"import tempfile; tempfile.tempdir = {str(folder / 'temporary')!r}\n"
         "from any2vec.cluster.launch.processes import run_processes\n"
-        f"run_processes(2, 'child', {str(folder / 'pids')!r}, lambda line: print(line, flush=True))\n"
+        f"{files if has_files else 'made = None'}\n"
+        f"run_processes(2, 'child', {str(folder / 'pids')!r}, lambda line: print(line, flush=True), folder=made)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE)
     assert process.stdout is not None

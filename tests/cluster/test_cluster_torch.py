@@ -193,6 +193,41 @@ def test_rank_0_names_who_did_not_come() -> None:
         rendezvous.fresh(common, 0, 3, 0.1)
 
 
+def listening(port: int) -> list[str]:
+    """The addresses at which somebody of this machine listens on a port, as Linux lists them: 127.0.0.1 is 0100007F."""
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            address, _, number = line.split()[1].partition(":")
+            if int(number, 16) == port and line.split()[3] == "0A":
+                found.append(address)
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp6").exists(), reason="needs Linux's list of sockets")
+@pytest.mark.parametrize("variables", [{"LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "localhost"}, {}], ids=["name", "IP"])
+def test_hosts_of_one_machine_meet_where_no_other_machine_can_reach(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    place(monkeypatch, RANK="0", WORLD_SIZE="1", MASTER_PORT=str(port), **variables)
+    store = rendezvous._common_store(0, 1, timedelta(seconds=10))
+    assert len(listening(port)) == 1 and set(listening(port)) <= {"0100007F", "00" * 12 + "01000000"}
+    store.set("a", "b")
+    assert store.get("a") == b"b"
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"TORCHELASTIC_USE_AGENT_STORE": "True"}, {"MASTER_ADDR": "localhost"}, {"MASTER_ADDR": "192.0.2.1"}],
+    ids=["torchrun serves", "a name among machines", "not of this machine"],
+)
+def test_elsewhere_torch_listens_as_it_does(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    place(monkeypatch, RANK="0", WORLD_SIZE="2", LOCAL_WORLD_SIZE="1", **variables)
+    assert rendezvous._listener() is None
+
+
 def place(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
     """Make this process a host."""
     for name, value in ({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"} | variables).items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -165,6 +166,14 @@ def test_damaged_splits_are_format_errors(tmp_path: Path) -> None:
         (split.path / "ranking.npy").write_bytes(data[:cut])
         with pytest.raises(FormatError):
             Split.open(split.path)
+    for at in range(10, 70):  # the header, which NumPy parses as Python
+        for sign in b"(\0'\\9#":
+            (split.path / "ranking.npy").write_bytes(data[:at] + bytes([sign]) + data[at + 1 :])
+            with suppress(FormatError):
+                Split.open(split.path)
+    (split.path / "ranking.npy").write_bytes(b"PK\5\6" + bytes(18))  # an empty zip
+    with pytest.raises(FormatError, match="zip"):
+        Split.open(split.path)
     with pytest.raises(FormatError):
         Split.open(tmp_path)
 

@@ -189,7 +189,14 @@ def test_a_node_named_id_is_no_header(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"fractions": (0.0,)}, {"fractions": ()}, {"fractions": (0.001,)}, {"shuffles": 0}, {"missing": "x"}],
+    [
+        {"fractions": (0.0,)},
+        {"fractions": ()},
+        {"fractions": (0.001,)},
+        {"shuffles": 0},
+        {"shuffles": 10**24},
+        {"missing": "x"},
+    ],
 )
 def test_illegal_options(tmp_path: Path, options: dict) -> None:
     embeddings, path = planted(tmp_path)

@@ -16,6 +16,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, DataError, InputError
 from any2vec.evaluate import evaluate_analogy, evaluate_similarity
 from any2vec.evaluate.words.similarity import spearman
+from cli_runs import done
 
 
 def data_folder(name: str) -> Path:
@@ -111,6 +112,16 @@ def test_planted_analogies_are_all_right(tmp_path: Path, method: str) -> None:
     assert (result.total.correct, result.total.covered, result.total.questions) == (56, 57, 58)
     parsed = json.loads(json.dumps(result.as_dict()))
     assert parsed["accuracy"] == pytest.approx(56 / 57) and parsed["sections"][0]["accuracy"] == 1.0
+
+
+def test_questions_without_sections_are_neither_semantic_nor_syntactic(tmp_path: Path) -> None:
+    embeddings, text = capitals()
+    (tmp_path / "q.txt").write_text("\n".join(line for line in text.splitlines() if not line.startswith(":")))
+    result = evaluate_analogy(embeddings, tmp_path / "q.txt")
+    assert result.semantic.questions == result.syntactic.questions == 0 and result.total.questions == 58
+    embeddings.save(tmp_path / "run")
+    shown = done("evaluate", str(tmp_path / "run"), "--task", "analogy", "--data", str(tmp_path / "q.txt"))
+    assert "total" in shown and "semantic" not in shown and "syntactic" not in shown
 
 
 @pytest.mark.parametrize("method", ["add", "mul"])

@@ -151,6 +151,15 @@ def test_half_a_last_line_is_forgiven_and_damage_is_not(tmp_path: Path) -> None:
         write_report(run)
 
 
+def test_vectors_near_the_end_of_float32_are_drawn(tmp_path: Path) -> None:
+    rows = (np.random.default_rng(0).uniform(-1, 1, (40, 4)) * 1e38).astype(np.float32)
+    Embeddings([str(row) for row in range(40)], rows).save(tmp_path / "run")
+    assert "Map of the 40" in write_report(tmp_path / "run").read_text()
+    Embeddings([str(row) for row in range(40)], rows * 3).save(tmp_path / "longer")
+    with pytest.raises(FormatError, match="too long for a float32 norm"):
+        write_report(tmp_path / "longer")
+
+
 def test_wrong_folder_and_unknown_item(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a folder"):
         write_report(tmp_path / "nothing")

@@ -16,11 +16,11 @@ from any2vec.cluster.codec import pack_ids
 from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
-from any2vec.errors import HostError, InputError
+from any2vec.errors import HostError, InputError, MessageError
 from any2vec.tables.server.blocks.row_block import Added, RowBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.clocks import Clocks
-from any2vec.tables.server.request import ANY_TIME, Request, read_answer
+from any2vec.tables.server.request import ANY_TIME, Request, read_answer, read_request
 from any2vec.tables.server.server import RowServer
 
 ROWS, DIM = 23, 5
@@ -345,8 +345,29 @@ REQUESTS = {
         [Part("ids", np.array([1, 2], np.uint32)), Part("ids", np.array([3], np.uint32))],
         "Bags of 3 ids",
     ),
+    "bags of bags": (
+        Request("pool", 901),
+        [Part("ids", np.array([[1]], np.uint32)), Part("ids", np.array([1], np.uint32))],
+        "uint32 (1, 1)",
+    ),
+    "bags of fractions": (
+        Request("pool", 901),
+        [Part("ids", np.array([1.5], np.float32)), Part("ids", np.array([1], np.uint32))],
+        "float32 (1,)",
+    ),
+    "rows of another type": (
+        Request("push", 901, 0, 0, 1),
+        [pack_ids(np.array([1]), 12), Part("rows", np.zeros((1, DIM)))],
+        "float64",
+    ),
     "bits that there are not": (Request("pull", 901, 0, ANY_TIME, 5), [pack_ids(np.array([1]), 12)], "KeyError"),
 }
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), 1.5])
+def test_a_request_of_fractions_is_none(number: float) -> None:
+    with pytest.raises(MessageError, match="no request"):
+        read_request([Part("control", np.array([0, number, 0, 0, 0, 0])), pack_ids(np.array([1]), 12)])
 
 
 @pytest.mark.parametrize("what", REQUESTS)

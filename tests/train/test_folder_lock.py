@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dis
+import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +14,13 @@ from typing import Any
 import pytest
 
 from any2vec.data.io.folder_lock import FolderLock, is_locked
-from any2vec.errors import StorageError
+from any2vec.errors import InputError, StorageError
 from any2vec.tables.disk.partition_store import PartitionStore
+from any2vec.tasks.stream.program import StreamProgram
+from any2vec.tasks.stream.stream import stream
+from any2vec.tasks.words.task import Words
+from any2vec.train.fit import fit
+from any2vec.train.frame import Program
 from any2vec.train.run_folder import own_folder, run_folder
 
 MOMENTS = ("CALL", "RESUME", "JUMP_BACKWARD")
@@ -70,7 +77,7 @@ def test_a_stop_at_any_moment_leaves_no_lock(store: Path, tmp_path: Path, name: 
             pass
 
     def new() -> None:
-        with run_folder(out, False, {}):
+        with run_folder(out, {}):
             pass
 
     def opened() -> None:
@@ -84,7 +91,8 @@ def test_a_stop_at_any_moment_leaves_no_lock(store: Path, tmp_path: Path, name: 
     moment = 0
     while stopped_at(moment, action):
         assert not is_locked(folder), f"locked behind a stop at moment {moment}"
-        out.mkdir(exist_ok=True)
+        shutil.rmtree(out, ignore_errors=True)  # what a stop in the middle of the cleaning has left
+        out.mkdir()
         moment += 1
     assert moment > 10
 
@@ -106,3 +114,44 @@ def test_a_lock_is_released_once(tmp_path: Path) -> None:
 def test_a_lock_that_nobody_has_any_more_is_none(tmp_path: Path) -> None:
     FolderLock(tmp_path, "The folder").acquire()
     assert not is_locked(tmp_path)
+
+
+def test_a_run_that_ended_meanwhile_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two runs into one folder: both find it free, the second prepares longer than the first takes in all."""
+    out, lines = tmp_path / "out", [["a", "b"]] * 50
+    made = Words.program
+
+    def prepare_slowly(self: Words, *given: Any) -> Program:
+        monkeypatch.setattr(Words, "program", made)
+        fit("skipgram", lines, out=out, epochs=1, seed=1, threads=1)
+        return made(self, *given)
+
+    for again, sentence in (({}, "exists; choose another folder"), ({"resume": True}, "finished the run in")):
+        shutil.rmtree(out, ignore_errors=True)
+        monkeypatch.setattr(Words, "program", prepare_slowly)
+        with pytest.raises(StorageError, match=sentence):
+            fit("skipgram", lines, out=out, epochs=1, seed=2, threads=1, **again)
+        assert json.loads((out / "run.json").read_text())["settings"]["seed"] == 1
+        assert not is_locked(out)
+
+
+@pytest.mark.parametrize("name", ["resume", "overwrite"])
+def test_what_is_of_a_folder_needs_one(name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} is of a run folder"):
+        fit("skipgram", [["a", "b"]] * 50, epochs=1, **{name: True})
+
+
+def test_a_stream_that_ended_meanwhile_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, text = tmp_path / "out", tmp_path / "a.txt"
+    text.write_text("a b\n" * 50)
+    made = StreamProgram.compile
+
+    def compile_slowly(self: StreamProgram) -> None:
+        monkeypatch.setattr(StreamProgram, "compile", made)
+        stream("skipgram", str(text), out=out)
+        made(self)
+
+    monkeypatch.setattr(StreamProgram, "compile", compile_slowly)
+    with pytest.raises(StorageError, match="holds a stream"):
+        stream("skipgram", str(text), out=out)
+    assert json.loads((out / "stream.json").read_text())["summary"]["words"] == 100

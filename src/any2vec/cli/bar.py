@@ -19,10 +19,10 @@ from rich.progress import Progress as RichProgress
 from rich.status import Status
 from rich.table import Column
 
-from any2vec.cli.output import stderr_console
+from any2vec.cli.output import shown, stderr_console
 from any2vec.tasks.stream.progress import StreamProgress
 from any2vec.types import Progress
-from any2vec.units import duration, fraction, number
+from any2vec.units import duration, fraction, number, visible
 
 LINE_SECONDS = 15.0
 """at most one line in so many seconds where there is no terminal"""
@@ -161,10 +161,10 @@ class StreamBar:
         """One record of the run."""
         text = line_of(record)
         if self._live is not None:
-            self._live.update(text)
+            self._live.update(shown(text))
         elif not self._quiet and time.monotonic() - self._last_line >= LINE_SECONDS:
             self._last_line = time.monotonic()
-            self._console.print(text, soft_wrap=True, markup=False)
+            self._console.print(visible(text), soft_wrap=True, markup=False)
 
 
 def line_of(record: StreamProgress) -> str:

@@ -6,7 +6,6 @@ import ast
 import enum
 import inspect
 import textwrap
-import tomllib
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -17,7 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import typer
 from rich.markup import escape
 
-from any2vec.checks import did_you_mean
+from any2vec.checks import did_you_mean, parse_toml
 from any2vec.errors import DataError, InputError
 
 
@@ -174,6 +173,17 @@ def field_docs(config: type) -> dict[str, str]:
     return docs
 
 
+def out_option(help: str, what: str = "folder", **more: Any) -> Any:
+    """`--out`, where a result goes: a new file or folder, for neither nothing nor standard output is one."""
+
+    def place(text: str) -> Path:
+        if text in ("", "-"):
+            raise typer.BadParameter(f"it must name a {what}, got {text!r}")
+        return Path(text)
+
+    return typer.Option("--out", "-o", parser=place, metavar="PATH", help=help, **more)
+
+
 def with_flags(function: Callable[..., Any], flags: Mapping[str, Flag]) -> Callable[..., Any]:
     """`function(own..., **values)` with one keyword-only parameter per flag in place of `**values`, as Typer reads it.
 
@@ -218,10 +228,10 @@ def read_config(
     `-` and `_` are the same in a key. Raises InputError (unknown key, wrong type), DataError (not readable as TOML).
     """
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        content = parse_toml(path.read_text("utf-8"))
     except OSError as error:
         raise DataError(f"Cannot read the config {path}: {error.strerror or error}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise DataError(f"The config {path} is not TOML: {error}.") from error
     where, values = f"In the config {path}", {}
     for key, value in content.items():
@@ -235,5 +245,7 @@ def read_config(
         elif (reason := why_not(name)) is not None:
             raise InputError(f"{where}: {reason}")
         else:
-            raise InputError(f"{where}: there is no option {key!r}; {did_you_mean(name, sorted([*flags, *own]))}")
+            raise InputError(
+                f"{where}: there is no option {key!r}; {did_you_mean(name, [*flags, *own], 'see --help.')}"
+            )
     return values

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from any2vec.errors import Any2VecError, Interrupted
-from any2vec.units import fraction, size
+from any2vec.units import fraction, size, visible
 
 EXIT_BAD_INPUT = 2
 EXIT_BUG = 1
@@ -107,18 +107,29 @@ def _explain_os(error: OSError) -> str:
 
 def complain(message: str) -> None:
     """Print an error sentence on standard error; the terminal wraps it, not we."""
-    stderr_console().print(f"[bold red]Error:[/] {escape(message)}", soft_wrap=True)
+    stderr_console().print(f"[bold red]Error:[/] {shown(message)}", soft_wrap=True)
 
 
 def note(message: str, quiet: bool = False) -> None:
     """Print a remark on standard error."""
     if not quiet:
-        stderr_console().print(f"[dim]{escape(message)}[/]", soft_wrap=True)
+        stderr_console().print(f"[dim]{shown(message)}[/]", soft_wrap=True)
+
+
+def shown(text: str) -> str:
+    """Text of any origin for Rich: no markup, and nothing that would steer the terminal."""
+    return escape(visible(text))
+
+
+def line(text: str, style: str = "") -> Text:
+    """The same as a renderable."""
+    return Text(visible(text), style=style)
 
 
 def print_json(result: Mapping[str, Any]) -> None:
     """Write `result` as the one JSON object of standard output; NaN and infinity become null."""
-    sys.stdout.write(json.dumps(plain(result), ensure_ascii=False, indent=2) + "\n")
+    text = json.dumps(plain(result), ensure_ascii=False, indent=2)
+    sys.stdout.write(visible(text, is_json=True) + "\n")
     sys.stdout.flush()
 
 
@@ -145,7 +156,7 @@ def details(title: str, pairs: Iterable[tuple[str, str]]) -> RenderableType:
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in pairs:
-        table.add_row(escape(name), escape(value))
+        table.add_row(shown(name), shown(value))
     return _titled(title, table)
 
 
@@ -153,14 +164,14 @@ def columns(title: str, names: Sequence[str], rows: Iterable[Sequence[str]], lef
     """A table with a header; the first `left` columns are text, the rest numbers, aligned right."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for index, name in enumerate(names):
-        table.add_column(escape(name), justify="left" if index < left else "right", overflow="fold")
+        table.add_column(shown(name), justify="left" if index < left else "right", overflow="fold")
     for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*map(shown, row))
     return _titled(title, table)
 
 
 def _titled(title: str, table: Table) -> RenderableType:
-    return Group(Text(title, style="bold"), table) if title else table
+    return Group(line(title, "bold"), table) if title else table
 
 
 def render(result: Mapping[str, Any], title: str = "") -> list[RenderableType]:

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from any2vec.checks import MAX_SEED, MAX_THREADS
 from any2vec.cli.bar import Bar
-from any2vec.cli.output import EXIT_BAD_INPUT, AsJson, columns, details, guarded, note, print_json, render, show
+from any2vec.cli.options import out_option
+from any2vec.cli.output import EXIT_BAD_INPUT, AsJson, columns, details, guarded, line, note, print_json, render, show
 from any2vec.units import size
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def report(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `any2vec train --out` wrote.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The page; DIR/report.html when not given.", show_default=False)
+        Path | None, out_option("The page; DIR/report.html when not given.", "file", show_default=False)
     ] = None,
     item: Annotated[
         list[str] | None, typer.Option("--item", help="Show the neighbors of this key; repeat for more.")
@@ -100,7 +101,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 @guarded
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for inputs, runs and reports.")] = Path("runs/demo"),
+    out: Annotated[Path, out_option("Folder for inputs, runs and reports.")] = Path("runs/demo"),
     threads: Annotated[
         int, typer.Option("--threads", min=0, max=MAX_THREADS, help="Training threads; 0 = all usable cores.")
     ] = 0,
@@ -117,7 +118,7 @@ def demo(
             results[name] = part = train(out, threads=threads, seed=seed, callback=bar.record, stage=bar.stage)
         if not as_json:
             rows = [(item, ", ".join(key for key, _ in near)) for item, near in part.neighbors.items()]
-            show(Text(), columns(part.title, ["item", "nearest"], rows, left=2), Text(f"Report: {part.page}"))
+            show(Text(), columns(part.title, ["item", "nearest"], rows, left=2), line(f"Report: {part.page}"))
     if as_json:
         print_json({name: asdict(part) for name, part in results.items()})
     else:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from any2vec.checks import parse_json
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import text_of, text_part
 from any2vec.errors import MessageError
@@ -41,10 +42,12 @@ def unpack_rows(parts: Sequence[Part]) -> np.ndarray:
     """float32 (K, D), what `pack_rows` put in; exact for 32 bits.
 
     Raises:
-        MessageError: there is not a scale for each row.
+        MessageError: there are none, or not a scale for each.
     """
     if len(parts) == 1:
         return parts[0].array
+    if not parts:
+        raise MessageError("A host sent nothing where rows belong.")
     from any2vec.kernels.rows.quantize import restore_rows
 
     code_KD, scale_K = parts[0].array, parts[1].array
@@ -128,6 +131,8 @@ def unpack_ids(part: Part, num_rows: int) -> np.ndarray:
         if array.size not in (0, -(-num_rows // 8)):
             raise MessageError(f"A host speaks of {8 * array.size} rows of a block of {num_rows} rows.")
         return np.flatnonzero(np.unpackbits(array, count=num_rows)) if array.size else np.empty(0, np.int64)
+    if array.dtype.kind not in "iu":
+        raise MessageError(f"A host speaks of rows by numbers of type {array.dtype}.")
     ids = array.astype(np.int64)
     if ids.ndim != 1 or not ids.size or ids[0] < 0 or ids[-1] >= num_rows or (np.diff(ids) <= 0).any():
         last = ids.reshape(-1)[-1] if ids.size else "none"
@@ -155,11 +160,14 @@ def unpack_state(parts: Sequence[Part]) -> State:
     Raises:
         MessageError: the parts are no state.
     """
-    about = json.loads(text_of(parts[0]))
     found: State = {}
-    for (name, kind, shape), part in zip(about, parts[1:], strict=True):
-        dtype = np.dtype(kind)
-        if dtype.hasobject or part.array.nbytes != math.prod(shape) * dtype.itemsize:
-            raise MessageError(f"The array {name!r} came as {part.array.nbytes} bytes, which are no {kind} of {shape}.")
-        found[name] = part.array.view(dtype).reshape(shape)
+    try:
+        about = parse_json(text_of(parts[0]))
+        for (name, kind, shape), part in zip(about, parts[1:], strict=True):
+            dtype = np.dtype(kind)
+            if dtype.hasobject or part.array.nbytes != math.prod(shape) * dtype.itemsize:
+                raise ValueError(f"{name!r} came as {part.array.nbytes} bytes, which are no {kind} of {shape}")
+            found[name] = part.array.view(dtype).reshape(shape)
+    except (ValueError, TypeError, IndexError) as error:
+        raise MessageError(f"A host sent what is no state: {error}.") from error
     return found

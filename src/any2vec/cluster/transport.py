@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from any2vec.checks import parse_json
 from any2vec.cluster.counters import Counters
 from any2vec.cluster.link import LinkModel
 from any2vec.cluster.message import Message, Part, check_parts, size_of
@@ -221,7 +222,7 @@ def _channel_number(name: str) -> int:
 def gather_json(transport: Transport, own: Any, phase: str, timeout: float | None = None) -> list[Any]:
     """The value of each host, by rank, at rank 0; nothing elsewhere. All call it together."""
     found = transport.gather([text_part(json.dumps(own))], phase, timeout=timeout)
-    return [json.loads(text_of(parts[0])) for parts in found.values()]
+    return [parse_json(text_of(parts[0])) for parts in found.values()]
 
 
 def first_other(transport: Transport, own: str, phase: str) -> int:

@@ -155,8 +155,6 @@ def _write_folder(path: Path, table: Table, name: str, overwrite: bool, dtype: s
         return
     if not overwrite:
         check_folder_free(path, overwrite, name)
-    with storage_errors(path):
-        path.mkdir(parents=True, exist_ok=True)  # a log folder of TensorBoard holds other files: left alone
     _of(name, "write")(path, table, dtype)
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from any2vec.checks import parse_json
+from any2vec.data.io.npy import load_npy
 from any2vec.errors import FormatError, InputError
 from any2vec.formats import safetensors_file
 from any2vec.formats.native import tensors_of
@@ -38,8 +40,8 @@ def read_safetensors(path: Path, mmap: bool) -> Table:
         raise FormatError(f"{path.name}: expected a matrix named 'input'; it holds {sorted(tensors) or 'none'}.")
     vectors = tensors["input"] if "input" in tensors else next(iter(tensors.values()))
     try:
-        meta = json.loads(metadata.get("any2vec", "{}"))
-    except (ValueError, TypeError, RecursionError):
+        meta = parse_json(metadata.get("any2vec", "{}"))
+    except (ValueError, TypeError):
         meta = {}
     output = tensors.get("output") if "input" in tensors else None
     return Table(found[0], vectors, output, found[1], meta if isinstance(meta, dict) else {})
@@ -61,11 +63,9 @@ def _matrix(array: object, where: str) -> np.ndarray:
 def read_npy(path: Path, mmap: bool) -> Table:
     """A matrix in an npy file; keys from `<stem>.vocabulary.tsv` beside it, else the row numbers "0", "1", …"""
     try:
-        array = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
-    except Exception as error:  # NumPy raises a dozen kinds for a damaged header
-        raise FormatError(
-            f"{path.name}: not a readable npy file ({type(error).__name__}); damaged or cut short."
-        ) from None
+        array = load_npy(path, "r" if mmap else None)
+    except (OSError, ValueError):
+        raise FormatError(f"{path.name}: not a readable npy file; damaged or cut short.") from None
     vectors = np.asarray(_matrix(array, path.name))
     keys, counts = _keys_beside(path) or ([str(row) for row in range(len(vectors))], None)
     return Table(keys, vectors, None, counts)
@@ -223,8 +223,8 @@ def _collect(table: TableReader, where: str) -> Table:
     if not matrices:
         raise FormatError(f"{where}: there are no rows in it.")
     try:
-        meta = json.loads((schema.metadata or {}).get(b"any2vec", b"{}"))
-    except (ValueError, RecursionError):
+        meta = parse_json((schema.metadata or {}).get(b"any2vec", b"{}"))
+    except ValueError:
         meta = {}
     output = matrices["output"].finish() if "output" in matrices else None
     rows = matrices[vector].finish()

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.checks import parse_json
 from any2vec.data.io.storage import RESULT_FORMAT, atomic_file, format_of_folder
 from any2vec.errors import FormatError
 from any2vec.formats.safetensors_file import read_arrays, read_safetensors, write_arrays, write_safetensors
@@ -66,7 +67,7 @@ def is_native(folder: Path) -> bool:
 
 def _read_meta(path: Path) -> dict[str, Any]:
     try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
+        meta = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         name = path.parent.absolute().name
         if format_of_folder(path.parent) == FORMAT:
@@ -77,7 +78,7 @@ def _read_meta(path: Path) -> dict[str, Any]:
         if (path.parent / "stream.json").is_file():
             raise FormatError(f"{name} holds a stream that has published no vectors yet; wait for them.") from None
         raise FormatError(f"{name}: no meta.json there; not an embeddings folder, or not finished.") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise FormatError(f"{path.parent.name}: meta.json is not JSON; the folder is damaged.") from None
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise FormatError(f"{path.parent.name}: meta.json does not say format {FORMAT!r}; not an embeddings folder.")

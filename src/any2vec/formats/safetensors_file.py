@@ -15,6 +15,7 @@ from typing import IO
 import numpy as np
 from xxhash import xxh3_64
 
+from any2vec.checks import parse_json
 from any2vec.errors import FormatError
 from any2vec.formats.table import row_blocks, to_float16
 
@@ -126,8 +127,8 @@ def _read_header(path: Path) -> tuple[dict[str, object], int]:
         if size < 8 or length > min(size - 8, _LARGEST_HEADER):
             raise FormatError(f"{path.name}: not a safetensors file, or cut short (its header does not fit).")
         try:
-            header = json.loads(file.read(length))
-        except (ValueError, RecursionError):
+            header = parse_json(file.read(length))
+        except ValueError:
             raise FormatError(f"{path.name}: not a safetensors file, or damaged (its header is not JSON).") from None
     if not isinstance(header, dict):
         raise FormatError(f"{path.name}: the safetensors header must be a JSON object.")

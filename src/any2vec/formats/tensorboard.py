@@ -5,6 +5,7 @@ metadata.tsv has a header only when it has more than one column: the projector's
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -25,16 +26,18 @@ _HEADER = b"key\tcount\n"
 
 
 def write(folder: Path, table: Table, dtype: str) -> None:
-    """Write the three files into `folder`, each atomically; other files there are left alone."""
-    with atomic_file(folder / "tensors.tsv") as temporary, temporary.open("wb") as file:
-        for block in row_blocks(table.vectors, 1 << 21):
-            file.write("".join(row + "\n" for row in format_rows(table.vectors[block], "\t")).encode())
-    with atomic_file(folder / "metadata.tsv") as temporary, temporary.open("wb") as file:
-        if table.counts is not None:
-            file.write(_HEADER)
-        write_vocabulary(file, table.keys, table.counts)
-    with atomic_file(folder / "projector_config.pbtxt") as temporary:
-        temporary.write_text(_CONFIG, encoding="utf-8")
+    """Write the three files into `folder`, all or none; other files there are left alone."""
+    names = ("projector_config.pbtxt", "metadata.tsv", "tensors.tsv")
+    with ExitStack() as stack:
+        config, metadata, tensors = (stack.enter_context(atomic_file(folder / name)) for name in names)
+        with tensors.open("wb") as file:
+            for block in row_blocks(table.vectors, 1 << 21):
+                file.write("".join(row + "\n" for row in format_rows(table.vectors[block], "\t")).encode())
+        with metadata.open("wb") as file:
+            if table.counts is not None:
+                file.write(_HEADER)
+            write_vocabulary(file, table.keys, table.counts)
+        config.write_text(_CONFIG, encoding="utf-8")
 
 
 def read(folder: Path, mmap: bool) -> Table:

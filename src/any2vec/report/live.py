@@ -5,15 +5,16 @@ So any number of people may look at a run, from any process that sees the folder
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from any2vec.checks import parse_json
 from any2vec.data.io.folder_lock import is_locked
 from any2vec.errors import InputError
+from any2vec.train.run_folder import has_unfinished_run
 
 LOGS = ("progress.jsonl", "progress.new.jsonl")
 """records of a run; the second of one that is to replace a result, until it does"""
@@ -41,7 +42,7 @@ class View:
     name: str
     """of the run's folder"""
     state: str
-    """waiting (no record yet), running, silent, or ended"""
+    """waiting (no record yet), running, silent, ended, or stopped: it can go on from its checkpoint"""
     age: float | None
     """seconds since the last record"""
     about: dict[str, Any]
@@ -90,7 +91,10 @@ class LiveRun:
 
     def _state(self, age: float | None) -> str:
         if is_locked(self.folder) is False:
-            return "ended" if age is not None else "waiting"
+            if age is None:
+                return "waiting"
+            is_stopped = has_unfinished_run(self.folder) and not (self.folder / _ABOUT[0]).exists()
+            return "stopped" if is_stopped else "ended"  # a stream keeps its checkpoint
         if age is None:
             return "waiting"
         return "running" if age < SILENT else "silent"
@@ -99,7 +103,7 @@ class LiveRun:
         """Settings of the run, of whatever kind it is."""
         for name in _ABOUT:
             with suppress(OSError, ValueError):
-                found = json.loads((self.folder / name).read_text(encoding="utf-8"))
+                found = parse_json((self.folder / name).read_text(encoding="utf-8"))
                 if isinstance(found, dict):
                     return {key: value for key, value in found.items() if key not in ("machine", "summary", "format")}
         return {}
@@ -117,7 +121,7 @@ def _records(log: Path) -> list[dict[str, Any]]:
     found = []
     for line in lines[1 if size > _TAIL else 0 : -1]:
         with suppress(ValueError):
-            record = json.loads(line)
+            record = parse_json(line)
             if isinstance(record, dict):
                 found.append(record)
     return found

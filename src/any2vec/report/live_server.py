@@ -8,12 +8,14 @@ site can have the browser ask.
 from __future__ import annotations
 
 import hmac
+import io
 import ipaddress
 import json
 import math
 import secrets
 import socket
 import threading
+import time
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -28,9 +30,9 @@ from any2vec.report.live import LiveRun
 from any2vec.report.page import STYLE
 
 PATIENCE = 10.0
-"""seconds that a browser may take to say what it wants"""
+"""seconds that a browser may take to say what it wants, in all"""
 _NEIGHBORS = 10
-_OWN_NAMES = {"localhost", "127.0.0.1", "::1", "[::1]"}
+_OWN_NAMES = {"localhost", "127.0.0.1", "[::1]"}
 
 
 class LiveServer:
@@ -58,8 +60,10 @@ class LiveServer:
                 f"{host} port {port} cannot be served on ({reason}); choose another --port or --host."
             ) from error
         self.port = int(self._server.server_address[1])
-        shown = f"[{host}]" if ":" in host else host
-        self.address = f"http://{shown}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+        self.host = f"[{host}]" if ":" in host else host
+        self.names = {*_OWN_NAMES, self.host}
+        """by which requests may call a server of this machine's own address"""
+        self.address = f"http://{self.host}:{self.port}/" + (f"?token={self.token}" if self.token else "")
 
     def __enter__(self) -> LiveServer:
         return self
@@ -122,14 +126,22 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server_of_run: LiveServer
-    timeout = PATIENCE
     server_version = "any2vec"
     sys_version = ""
 
+    def setup(self) -> None:
+        """A request that drips in keeps its thread no longer than one that does not come."""
+        super().setup()
+        self.rfile = io.BufferedReader(_InTime(self.connection, time.monotonic() + PATIENCE))
+
     def do_GET(self) -> None:
         """The page, its state, or neighbors."""
-        parts = urlsplit(self.path)
-        asked = parse_qs(parts.query)
+        try:
+            parts = urlsplit(self.path)
+            asked = parse_qs(parts.query)
+        except ValueError:
+            self._answer(HTTPStatus.BAD_REQUEST, "text/plain", b"That is no address of this page.")
+            return
         if not self._is_allowed(asked.get("token", [""])[0]):
             self._answer(
                 HTTPStatus.FORBIDDEN,
@@ -137,7 +149,8 @@ class _Handler(BaseHTTPRequestHandler):
                 b"The page answers at the address that was printed; open it as it is.",
             )
         elif parts.path == "/":
-            self._answer(HTTPStatus.OK, "text/html; charset=utf-8", page().encode())
+            nonce = secrets.token_urlsafe(18)
+            self._answer(HTTPStatus.OK, "text/html; charset=utf-8", page(nonce).encode(), f"'nonce-{nonce}'")
         elif parts.path == "/state":
             self._json(self.server_of_run.state())
         elif parts.path == "/nearest":
@@ -152,27 +165,47 @@ class _Handler(BaseHTTPRequestHandler):
         server = self.server_of_run
         if server.is_own:
             name = self.headers.get("Host", "")
-            return (name.rpartition(":")[0] if not name.endswith("]") and ":" in name else name) in _OWN_NAMES
+            return (name.rpartition(":")[0] if not name.endswith("]") and ":" in name else name) in server.names
         return hmac.compare_digest(token.encode(), server.token.encode())
 
     def _json(self, value: Any) -> None:
         self._answer(HTTPStatus.OK, "application/json", json.dumps(value, allow_nan=False).encode())
 
-    def _answer(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+    def _answer(self, status: HTTPStatus, kind: str, body: bytes, inline: str = "") -> None:
+        """inline: the style and the script within the body that a browser may take, by their nonce."""
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
-        self.send_header("Content-Security-Policy", "default-src 'self' 'unsafe-inline'")
+        policy = f"default-src 'self' {inline}; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+        self.send_header("Content-Security-Policy", policy)
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Referrer-Policy", "no-referrer")
         self.end_headers()
         self.wfile.write(body)
 
 
-def page() -> str:
-    """The document, with the report's style."""
+class _InTime(io.RawIOBase):
+    """What comes over a connection until a moment of the monotonic clock. TimeoutError: not all has come by then."""
+
+    def __init__(self, connection: socket.socket, end: float) -> None:
+        self._connection, self._end = connection, end
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, room: Any) -> int:
+        self._connection.settimeout(max(0.001, self._end - time.monotonic()))
+        found = self._connection.recv_into(room)
+        self._connection.settimeout(PATIENCE)
+        return found
+
+
+def page(nonce: str) -> str:
+    """The document, with the report's style; its own style and script bear the nonce."""
     text = (resources.files("any2vec.report") / "live.html").read_text(encoding="utf-8")
+    for tag in ("style", "script"):
+        text = text.replace(f"<{tag}>", f'<{tag} nonce="{nonce}">')
     return text.replace("/* the report's style */", STYLE)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.checks import parse_json
 from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
@@ -61,11 +61,13 @@ def _read_json_lines(path: Path, whole: bool = False) -> list[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
+            record = parse_json(line)
+        except ValueError as error:
             if not whole and number == len(lines):  # a run that was killed may leave half a last line
                 break
-            raise FormatError(f"{path.name}, line {number}: not JSON ({error.msg}); train the run again.") from error
+            raise FormatError(
+                f"{path.name}, line {number}: not JSON ({getattr(error, 'msg', error)}); train the run again."
+            ) from error
         if isinstance(record, dict):
             records.append(record)
     return records
@@ -156,9 +158,10 @@ def _figures(run: RunFolder, seed: int) -> list[Figure]:
     """Draw each picture once per theme."""
     figures = []
     shown = run.embeddings.frequent_rows(2 * MAP_ITEMS)
-    shown = shown[np.linalg.norm(run.embeddings.vectors[shown], axis=1) > 0][:MAP_ITEMS]
+    vectors = np.asarray(run.embeddings.vectors[shown], dtype=np.float64)
+    is_long = np.linalg.norm(vectors, axis=1) > 0
+    shown, vectors = shown[is_long][:MAP_ITEMS], vectors[is_long][:MAP_ITEMS]
     if len(shown) >= 3:
-        vectors = np.asarray(run.embeddings.vectors[shown], dtype=np.float64)
         points, colors = flatten(vectors, seed), clusters(vectors, seed)
         keys = [run.embeddings.keys[int(row)] for row in shown]
         light, dark = (draw_map(points, keys, colors, theme) for theme in (LIGHT, DARK))

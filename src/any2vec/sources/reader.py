@@ -20,6 +20,7 @@ from any2vec.errors import Any2VecError
 from any2vec.sources.base.cutter import LineBatch
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.opening import open_source
+from any2vec.units import visible
 
 REFUSED = 3
 """exit code of a reader that would fail again"""
@@ -34,7 +35,7 @@ def main() -> None:
     try:
         source = open_source(order["address"], order["number"], SourceOptions(**order["options"]), order["seed"])
     except Any2VecError as error:
-        print(error, file=sys.stderr)
+        print(visible(str(error)), file=sys.stderr)
         sys.exit(REFUSED)
     for batch in source.batches(order["position"]):
         _write(out, message_of(batch, source.metrics(), False))

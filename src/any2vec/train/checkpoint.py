@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from any2vec._version import __version__
+from any2vec.checks import parse_json
 from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.legacy import UPGRADES, present_names
@@ -91,7 +92,7 @@ def load_checkpoint(
     try:
         check_file(path)
         state, metadata = read_arrays(path)
-        about = json.loads(metadata.get("any2vec", "null"))
+        about = parse_json(metadata.get("any2vec", "null"))
     except (OSError, ValueError, FormatError) as error:
         raise FormatError(f"{path} is damaged: {error} Start again with --overwrite.") from error
     kind = (str(about.get("format")), about.get("version")) if isinstance(about, dict) else ("", None)
@@ -167,7 +168,7 @@ def updates_lost(out: Path) -> int:
     total = 0
     for file in out.glob(_LOSSES):
         with suppress(OSError, ValueError, KeyError, TypeError):
-            total += int(json.loads(file.read_text(encoding="ascii"))["updates"])
+            total += int(parse_json(file.read_text(encoding="ascii"))["updates"])
     return total
 
 

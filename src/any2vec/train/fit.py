@@ -20,7 +20,7 @@ from any2vec.train.launch import train_in_processes
 from any2vec.train.registry import model_named, task_named, task_of
 from any2vec.train.result import Result
 from any2vec.train.run import run_here, run_joined
-from any2vec.train.run_folder import check_not_begun, check_resumable, own_folder, remove_unfinished
+from any2vec.train.run_folder import check_free, check_resumable, own_folder, remove_unfinished
 from any2vec.train.spec import Hooks, RunSpec
 from any2vec.train.task import check_spread, refuse_absent
 from any2vec.types import Progress, Stage
@@ -201,13 +201,15 @@ def _with_folder(spec: RunSpec) -> RunSpec:
     run = replace(spec.run, resume=spec.run.resume or again > 0)
     folder = run.out
     if folder is not None and is_first():
-        if not (run.overwrite or run.resume):
-            check_not_begun(folder)
+        check_free(folder, resume=run.resume, overwrite=run.overwrite)
         check_folder_free(folder, run.overwrite or run.resume, RESULT_FORMAT)
         _check_apart(run.start, folder)
         with own_folder(folder):  # fails before data are read if another process has it
             if not run.resume and (spec.hosts.restarts or allowed):
                 remove_unfinished(folder)  # now, or a restart would take the former result for its own
+    if folder is None and (spec.run.resume or spec.run.overwrite):
+        name = "resume" if spec.run.resume else "overwrite"
+        raise InputError(f"{name} is of a run folder: say which, out, or leave it away.")
     if spec.hosts.restarts and folder is None:
         raise InputError("Restarts go on from checkpoints: say where the run keeps them, out.")
     return replace(spec, run=run)

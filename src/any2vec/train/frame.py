@@ -99,7 +99,8 @@ class Program(ABC):
 
     def folder(self, out: Path | None) -> AbstractContextManager[Path | None]:
         """The run folder, that of rank 0, for as long as the run goes on; its log of progress."""
-        return run_folder(out, self.request.spec.run.resume, self.request.settings)
+        run = self.request.spec.run
+        return run_folder(out, self.request.settings, resume=run.resume, overwrite=run.overwrite)
 
     def agree(self) -> None:  # noqa: B027 (a checkpoint that all hosts read needs no agreement)
         """All hosts settle where they go on, where each keeps its part of the state in place."""

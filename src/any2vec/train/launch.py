@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from any2vec.cluster.launch.join import run_processes
+from any2vec.cluster.launch.processes import FOLDER
 from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError
 from any2vec.registry import loaded
@@ -57,7 +58,7 @@ def train_in_processes(spec: RunSpec, hooks: Hooks) -> Result:
     record_class = loaded(task.record)
     ranks = task.num_ranks(spec)
     assert ranks is not None
-    with TemporaryDirectory(prefix="any2vec-", ignore_cleanup_errors=True) as name:
+    with TemporaryDirectory(prefix=FOLDER, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         result = folder / "result" if out is None else Path(out)
         own = task.stored(spec, folder, hooks)
@@ -137,4 +138,4 @@ def _start(spec: RunSpec, ranks: int, folder: Path, on_line: Callable[[str], Non
         )  # fmt: skip
     file = folder / "job.json"
     file.write_text(spec.to_json(), encoding="utf-8")
-    run_processes(ranks, WORKER, str(file), on_line)
+    run_processes(ranks, WORKER, str(file), on_line, folder=folder)

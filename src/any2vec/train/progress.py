@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from any2vec.checks import parse_json
 from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.machine import resident_bytes
 from any2vec.types import Stats, Work
@@ -160,6 +161,6 @@ def cut_log(path: Path, items: int, counted: str) -> None:
 def _items_of(line: str, counted: str) -> float:
     """Of one line of the log; infinite for a line that was cut short."""
     try:
-        return float(json.loads(line)[counted])
+        return float(parse_json(line)[counted])
     except (ValueError, KeyError, TypeError):
         return math.inf

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from any2vec.checks import did_you_mean
+from any2vec.checks import did_you_mean, parse_json
 from any2vec.errors import InputError
 from any2vec.registry import Registry
 from any2vec.train.run_folder import ABOUT
@@ -77,7 +76,7 @@ def model_named(name: str, command: str = "train") -> Any:
 def task_of_run(folder: Path) -> Task | None:
     """The task of the run that is finished in a folder; None: it is of none that is known."""
     try:
-        name = json.loads((folder / ABOUT).read_text(encoding="utf-8"))["settings"]["model"]["model"]
+        name = parse_json((folder / ABOUT).read_text(encoding="utf-8"))["settings"]["model"]["model"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return models_of("train").get(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -10,10 +9,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from any2vec._version import __version__
+from any2vec.checks import parse_json
 from any2vec.data.io.folder_lock import FolderLock
 from any2vec.data.io.storage import (
     RESULT_FORMAT,
     atomic_file,
+    check_replaceable,
     fsync_path,
     remove_of_run,
     storage_errors,
@@ -47,19 +48,24 @@ _GRACE = 2.0
 
 
 @contextmanager
-def run_folder(out: Path | None, resume: bool, settings: dict[str, Any]) -> Iterator[Path | None]:
+def run_folder(
+    out: Path | None, settings: dict[str, Any], *, resume: bool = False, overwrite: bool = False
+) -> Iterator[Path | None]:
     """Make the run folder, and yield its log of progress; a whole result that is there stays until the new one is.
 
     run.json comes first: it says whose folder this is while there is nothing else. A run that fails leaves its
     checkpoint there, and without one the folder as it was. No other process writes into it meanwhile.
 
     Raises:
-        StorageError: another process has the folder, or it cannot be written.
+        StorageError: another process has the folder, or has used it since it was free; or it cannot be written.
     """
     if out is None:
         yield None
         return
     with new_folder(out) as is_new:
+        check_free(out, resume=resume, overwrite=overwrite)  # another run may have ended in it while this one read
+        if resume and is_finished(out):
+            raise StorageError(f"Another process has finished the run in {out} meanwhile; run again to open it.")
         yield from _filled(out, is_new, resume, settings)
 
 
@@ -221,13 +227,13 @@ def _remove_staging(out: Path) -> None:
 
 def summary_of(file: Path) -> dict[str, Any]:
     """The summary of a finished run, from the file of its folder that has it."""
-    summary: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["summary"]
+    summary: dict[str, Any] = parse_json(file.read_text(encoding="utf-8"))["summary"]
     return summary
 
 
 def note_restarts(file: Path, restarts: int) -> None:
     """Add to the summary in that file how often the hosts of the run were started again."""
-    about = json.loads(file.read_text(encoding="utf-8"))
+    about = parse_json(file.read_text(encoding="utf-8"))
     about["summary"]["restarts"] = about["summary"].get("restarts", 0) + restarts
     with atomic_file(file) as temporary:
         write_json(temporary, about)
@@ -240,13 +246,18 @@ def write_about(path: Path, metadata: dict[str, Any]) -> None:
         write_json(temporary, about)
 
 
-def check_not_begun(out: Path) -> None:
-    """Raise StorageError when `out` holds a checkpoint: whoever runs the same command again may not know that."""
-    if has_unfinished_run(out):
+def check_free(out: Path, *, resume: bool, overwrite: bool) -> None:
+    """Raise StorageError when a run may not begin in `out`, by what it holds.
+
+    Of a checkpoint whoever runs the same command again may not know.
+    """
+    if has_unfinished_run(out) and not (resume or overwrite):
         raise StorageError(
             f"{out} holds an unfinished run: go on from its checkpoint with --resume (resume=True), choose another "
             "folder, or start again with --overwrite (overwrite=True)."
         )
+    with storage_errors(out):
+        check_replaceable(out, resume or overwrite, RESULT_FORMAT)
 
 
 def check_resumable(out: Path, settings: dict[str, Any]) -> None:
@@ -259,7 +270,7 @@ def check_resumable(out: Path, settings: dict[str, Any]) -> None:
         return
     about = out / _NEW_ABOUT
     try:
-        former = json.loads((about if about.exists() else out / ABOUT).read_text(encoding="utf-8"))["settings"]
+        former = parse_json((about if about.exists() else out / ABOUT).read_text(encoding="utf-8"))["settings"]
         known = {name: former[name] for name in settings}
     except (OSError, ValueError, KeyError, TypeError):
         return
@@ -303,7 +314,7 @@ def open_finished(out: Path, settings: dict[str, Any]) -> tuple[Embeddings, dict
         InputError: it had other settings, or run.json cannot be read.
     """
     try:
-        about = json.loads((out / ABOUT).read_text(encoding="utf-8"))
+        about = parse_json((out / ABOUT).read_text(encoding="utf-8"))
         former, summary = about["settings"], about["summary"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{out} is no run that can go on ({error}); choose another folder or --overwrite.") from error

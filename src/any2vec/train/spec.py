@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from any2vec.checks import parse_json
 from any2vec.options.hosts import HostOptions
 from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
@@ -48,7 +49,7 @@ class RunSpec:
         """Raises ValueError, KeyError or TypeError for what `to_json` did not write; InputError as options do."""
         from any2vec.train.registry import task_named
 
-        found = json.loads(text)
+        found = parse_json(text)
         task = task_named(found["task"])
         return RunSpec(
             task=task.name, model=task.model_from(found["model"]), data=found["data"],

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
-from any2vec.checks import MAX_SEED
+from any2vec.checks import MAX_SEED, parse_json
 from any2vec.cli.bar import Bar
-from any2vec.cli.options import Flag, flags_of, with_flags
+from any2vec.cli.options import Flag, flags_of, out_option, with_flags
 from any2vec.cli.output import AsJson, details, guarded, note, plain, print_json, render, show
 from any2vec.cli.results.search import Format, Result, load
 from any2vec.cli.run.flags import check_input
@@ -67,7 +67,7 @@ def judge(run: Path, embeddings: Any, data: Path, values: dict[str, Any], refere
 def _seed_of(run: Path) -> int:
     """The seed of the run in a folder; 1 where it is not known."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        return int(json.loads((run / "run.json").read_text(encoding="utf-8"))["settings"]["seed"])
+        return int(parse_json((run / "run.json").read_text(encoding="utf-8"))["settings"]["seed"])
     return 1
 
 
@@ -205,7 +205,7 @@ def _for_people(result: dict[str, Any]) -> dict[str, Any]:
     shown = {name: value for name, value in plain(result).items() if name not in ("protocol", "task")}
     totals = [shown.pop(name) for name in ("semantic", "syntactic", "total") if name in shown]
     if totals:
-        shown["sections"] += totals
+        shown["sections"] += [total for total in totals if total["questions"]]
     for name in ("spearman", "pairs", "covered", "made") if shown.get("sets") else ():
         shown.pop(name, None)
     if "scores" in shown:
@@ -227,7 +227,7 @@ def keep_scores(run: Path, found: list[dict[str, Any]]) -> None:
     fresh = {_which(one): json.dumps(plain(one), ensure_ascii=False) for one in found}
     for line in lines:
         with suppress(ValueError, KeyError):
-            fresh.setdefault(_which(json.loads(line)), line)
+            fresh.setdefault(_which(parse_json(line)), line)
     with suppress(StorageError), atomic_file(path) as temporary:
         temporary.write_text("".join(line + "\n" for line in fresh.values()), "utf-8")
 
@@ -263,7 +263,7 @@ def _dimension(
     corpus: Annotated[list[str], typer.Argument(metavar="CORPUS...", help="Text, as for train.", show_default=False)],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Picture to write (PNG): spectrum, curve, choice.", show_default=False),
+        out_option("Picture to write (PNG): spectrum, curve, choice.", "file", show_default=False),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")] = False,
     as_json: AsJson = False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from any2vec.data.io.storage import atomic_file, check_file_free
 from any2vec.errors import InputError
 from any2vec.train.registry import task_of_run
 from any2vec.train.run_folder import is_node_classifier
-from any2vec.units import number
+from any2vec.units import number, visible
 
 _BATCH_SIZE = 4096
 
@@ -27,7 +28,9 @@ def _score(
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="File for the probabilities, a line a row.", show_default=False),
+        typer.Option(
+            "--out", "-o", help="File for the probabilities, a line a row; - is standard output.", show_default=False
+        ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")] = False,
     batch_size: Annotated[
@@ -48,6 +51,8 @@ def _score(
     classifier of nodes: the class of each node of a graph, old nodes or new ones, and how likely it is. Without --out
     (and --json) the lines go to standard output.
     """
+    if out == Path("-"):
+        out = None
     if out is not None:
         check_file_free(out, overwrite)
     if is_node_classifier(model):
@@ -96,7 +101,8 @@ def _deliver(
     if as_json:
         print_json(summary)
     elif out is None:
-        typer.echo("".join(lines), nl=False)
+        text = "".join(lines)
+        typer.echo(visible(text) if sys.stdout.isatty() else text, nl=False)  # a program gets the keys as they are
     else:
         show(details("", [*pairs, ("written to", str(out))]))
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from any2vec.cli.options import out_option
 from any2vec.cli.output import AsJson, columns, details, guarded, note, print_json, show
 from any2vec.formats import FORMATS, guess_format
 from any2vec.units import size
@@ -85,7 +86,7 @@ def _table(title: str, score: str, answer: Sequence[tuple[str, float]]) -> Any:
 @guarded
 def export(
     result: Result,
-    out: Annotated[Path, typer.Option("--out", "-o", help="File to write (a folder for tensorboard).")],
+    out: Annotated[Path, out_option("File to write (a folder for tensorboard).", "file")],
     format: Annotated[
         str | None,
         typer.Option("--format", "-f", help=f"{', '.join(FORMATS)}; read off --out when not given", show_default=False),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from any2vec.cli.bar import Bar
-from any2vec.cli.options import with_flags
+from any2vec.cli.options import out_option, with_flags
 from any2vec.cli.output import EXIT_BAD_INPUT, AsJson, details, guarded, note, print_json, show
 from any2vec.cli.run.flags import check_input
 from any2vec.cli.run.graph import graph_flags
@@ -25,7 +25,7 @@ def root() -> None:
 
 def _build(
     edges: Annotated[str, typer.Argument(metavar="EDGES", help="Edge list, Parquet, Arrow or Matrix Market file.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the graph.")],
+    out: Annotated[Path, out_option("Folder of the graph.")],
     features: Annotated[
         Path | None,
         typer.Option(

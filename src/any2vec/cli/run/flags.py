@@ -75,6 +75,8 @@ def make_spec(
         names = {item.name for item in fields(owners[owner])}
         return owners[owner](**{key: value for key, value in values.items() if key in names})
 
+    if from_file.get("out") in ("", "-"):
+        raise InputError(f"In the config {config}: out must name a folder, got {from_file['out']!r}.")
     folder = out or (Path(from_file["out"]) if "out" in from_file else None)
     return RunSpec(
         task=task.name, model=build("model"), data=_data(task, inputs or from_file.get("input")) if needs_input else [],

@@ -11,7 +11,7 @@ import typer
 
 from any2vec.checks import MAX_SEED, MAX_THREADS, check_choice
 from any2vec.cli.bar import Bar
-from any2vec.cli.options import Flag, flags_of, read_config, with_flags
+from any2vec.cli.options import Flag, flags_of, out_option, read_config, with_flags
 from any2vec.cli.output import AsJson, details, guarded, print_json, render, show
 from any2vec.cli.run.flags import check_input
 from any2vec.data.io.storage import check_folder_free
@@ -20,7 +20,7 @@ from any2vec.errors import InputError
 from any2vec.units import duration, number
 
 GraphPath = Annotated[str, typer.Argument(metavar="GRAPH", help="Edge list, Parquet, Arrow or Matrix Market file.")]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the result.")]
+Out = Annotated[Path, out_option("Folder of the result.")]
 Config = Annotated[
     Path | None,
     typer.Option("--config", help="TOML file with the reading and walking flags' names.", show_default=False),

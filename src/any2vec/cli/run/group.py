@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -17,7 +16,8 @@ import typer
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
-from any2vec.checks import did_you_mean
+from any2vec.checks import did_you_mean, parse_toml
+from any2vec.cli.options import out_option
 from any2vec.cli.run.flags import of_others
 from any2vec.errors import InputError
 from any2vec.train.registry import models_of, tasks
@@ -29,7 +29,7 @@ Config = Annotated[
     typer.Option("--config", help="TOML file of options, model, input and out", show_default=False),
 ]
 Inputs = Annotated[list[str] | None, typer.Argument(metavar="INPUT...", show_default=False)]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="folder of the result", show_default=False)]
+Out = Annotated[Path | None, out_option("folder of the result", show_default=False)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="show no progress")]
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 Factory = Callable[[Task, str], Callable[..., Any]]
@@ -203,8 +203,8 @@ def _model_of(path: Path, command: str) -> str:
     """
     first = next(iter(models_of(command)))
     try:
-        found = tomllib.loads(path.read_text("utf-8")).get("model")
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
+        found = parse_toml(path.read_text("utf-8")).get("model")
+    except (OSError, ValueError):
         return first
     if not isinstance(found, str):
         raise InputError(f'The config {path} names no model: add model = "{first}", or a model as the first argument')

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from any2vec.cli.output import AsJson, columns, guarded, note, print_json, stdout_console
 from any2vec.errors import InputError
-from any2vec.units import duration, fraction, number, size
+from any2vec.units import duration, fraction, number, size, visible
 
 if TYPE_CHECKING:
     from any2vec.report.live import View
@@ -26,7 +26,8 @@ EVERY = 1.0
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 32
 """columns of a curve"""
-_COLORS = {"running": "green", "waiting": "yellow", "silent": "red", "ended": "cyan"}
+_COLORS = {"running": "green", "waiting": "yellow", "silent": "red", "ended": "cyan", "stopped": "yellow"}
+_OVER = ("ended", "stopped")
 _MOST_ROWS = 12
 """of a table"""
 
@@ -82,7 +83,7 @@ def _follow(live: Any, once: bool) -> None:
             while True:
                 view = live.view()
                 screen.update(dashboard(view))
-                if view.state == "ended":
+                if view.state in _OVER:
                     return
                 time.sleep(EVERY)
     except KeyboardInterrupt:
@@ -96,10 +97,9 @@ def _announce(live: Any) -> None:
         view = live.view()
         if view.record != last:
             last = view.record
-            print(
-                f"{view.name}  {view.state}  " + "  ".join(f"{name} {text}" for name, text in tiles(view)), flush=True
-            )
-        if view.state == "ended":
+            figures = "  ".join(f"{name} {text}" for name, text in tiles(view))
+            print(f"{visible(view.name)}  {view.state}  {figures}", flush=True)
+        if view.state in _OVER:
             return
         time.sleep(EVERY)
 
@@ -131,8 +131,8 @@ def tiles(view: View) -> list[tuple[str, str]]:
 def dashboard(view: View) -> RenderableType:
     """All there is to see, for a terminal of 80 columns or more."""
     head = Text.assemble(
-        (view.name, "bold"), "  ", (view.state, _COLORS[view.state]),
-        (f"  last heard of {duration(view.age)} ago" if view.state == "silent" else "", "dim"),
+        (visible(view.name), "bold"), "  ", (view.state, _COLORS[view.state]),
+        (_remark(view), "dim"),
     )  # fmt: skip
     boxes = [Text.assemble((text, "bold"), "\n", (name, "dim")) for name, text in tiles(view)]
     parts: list[RenderableType] = [head, Columns(boxes, padding=(0, 3), equal=True)] if boxes else [head]
@@ -143,6 +143,16 @@ def dashboard(view: View) -> RenderableType:
             parts.append(_curve(name, [value for _, value in points]))
     parts += [part for part in (_sources(view), _staleness(view), _drift(view)) if part is not None]
     return Panel(Group(*parts), border_style="dim")
+
+
+def _remark(view: View) -> str:
+    """What there is to say of its state."""
+    if view.state == "silent":
+        return f"  last heard of {duration(view.age)} ago"
+    share = view.record.get("progress")
+    if view.state == "stopped" and isinstance(share, int | float):
+        return f"  at {100 * share:.0f} %; --resume goes on"
+    return ""
 
 
 def _curve(name: str, values: Sequence[float]) -> Text:

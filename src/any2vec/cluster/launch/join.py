@@ -12,28 +12,29 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 from any2vec import machine
 from any2vec._version import __version__
-from any2vec.checks import check_number, check_whole
+from any2vec.checks import check_number, check_whole, parse_json
 from any2vec.cluster import message
 from any2vec.cluster.launch.ending import REFUSED
-from any2vec.cluster.launch.processes import MOST_PROCESSES, RENDEZVOUS, run_processes
+from any2vec.cluster.launch.processes import FOLDER, MOST_PROCESSES, RENDEZVOUS, run_processes
 from any2vec.cluster.launch.rendezvous import barrier
 from any2vec.cluster.link import LinkModel
 from any2vec.cluster.torch_transport import SILENCE, TorchTransport
 from any2vec.cluster.transport import PATIENCE
 from any2vec.errors import Any2VecError, DataError, FormatError, HostError, InputError, Interrupted, JobError
+from any2vec.units import visible
 
 __all__ = ["JOINING", "check_torch", "is_first", "join", "joined", "restarts", "run_child", "run_processes"]
 JOINING = 120.0
@@ -146,7 +147,7 @@ def compare(every: list[dict[str, str]]) -> None:
 def _first_difference(other: str, job: str) -> str:
     """`NAME = VALUE and rank 0 has VALUE` of the first setting in which two jobs, JSON objects, differ."""
     try:
-        theirs, ours = _leaves(dict(json.loads(other))), _leaves(dict(json.loads(job)))
+        theirs, ours = _leaves(dict(parse_json(other))), _leaves(dict(parse_json(job)))
     except (ValueError, TypeError):
         theirs, ours = {}, {}
     for path in [*ours, *theirs]:
@@ -191,7 +192,7 @@ def _all_metadata(rank: int, hosts: int, mine: dict[str, str]) -> list[dict[str,
         dist.all_gather(texts, torch.frombuffer(text.ljust(longest), dtype=torch.uint8))
     except RuntimeError as error:
         raise HostError(f"Rank {rank} lost another host while they joined; look at the others' errors.") from error
-    return [json.loads(bytes(text.tolist())) for text in texts]
+    return [parse_json(bytes(text.tolist())) for text in texts]
 
 
 def _watch_parent() -> None:
@@ -203,9 +204,8 @@ def _watch_parent() -> None:
     def watch() -> None:
         while os.read(0, 1):
             pass
-        with suppress(OSError):  # another child may be at it, too
-            rendezvous.unlink(missing_ok=True)
-            rendezvous.parent.rmdir()
+        if rendezvous.parent.name.startswith(FOLDER):  # which the launcher has made
+            shutil.rmtree(rendezvous.parent, ignore_errors=True)  # another child may be at it, too
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(_LIMIT)
         _leave(130, "The process that started this host is gone.")
@@ -222,7 +222,7 @@ def _leave(code: int, last: str) -> NoReturn:
     try:
         sys.stdout.flush()
         if last:
-            print(last, file=sys.stderr)
+            print(visible(last), file=sys.stderr)
         sys.stderr.flush()
     except (OSError, ValueError):  # whoever read them is gone
         pass

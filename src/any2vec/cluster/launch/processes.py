@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -26,6 +27,8 @@ from any2vec.signals import name_of, stops_go_to
 
 RENDEZVOUS = "ANY2VEC_RENDEZVOUS"
 """variable: where children meet (file:///…); where it is not set, as torchrun says"""
+FOLDER = "any2vec-"
+"""how the names of folders begin in which a launcher leaves its children files"""
 MOST_PROCESSES = 1024
 _KEPT = 20  # lines of each child's standard error
 _GRACE = 3.0  # seconds for the others to notice a failure by themselves, and again to obey SIGTERM
@@ -72,6 +75,7 @@ def run_processes(
     argument: str,
     on_line: Callable[[str], None],
     environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
 ) -> None:
     """Run `python -m module argument` as so many hosts on this machine, which `launch.join` each other; wait for all.
 
@@ -83,6 +87,7 @@ def run_processes(
         module: it keeps the contract of `launch`; it must be found by a new interpreter in this working directory.
         on_line: called in this thread with each line that rank 0 writes to standard output, without its end.
         environment: variables beside those of this process.
+        folder: of files that this process leaves its children, and removes; they do, where it is killed.
 
     Raises:
         InputError: too many hosts, or not a POSIX system.
@@ -92,16 +97,19 @@ def run_processes(
     if os.name != "posix":
         raise InputError("Hosts as processes need POSIX (Linux or macOS); here, use --logical-hosts.")
     check_whole("hosts", hosts, 1, MOST_PROCESSES)
-    folder = Path(tempfile.mkdtemp(prefix="any2vec-hosts-"))
+    made = Path(tempfile.mkdtemp(prefix=FOLDER)) if folder is None else folder
+    meeting = made / f"rendezvous-{uuid.uuid4().hex}"
     children = _Children()
     try:
         with children.forwarding():
-            children.start(hosts, [sys.executable, "-m", module, argument], _environment(hosts, folder, environment))
+            children.start(hosts, [sys.executable, "-m", module, argument], _environment(hosts, meeting, environment))
             children.watch(on_line)
             children.judge()
     finally:
         children.end()
-        shutil.rmtree(folder, ignore_errors=True)
+        meeting.unlink(missing_ok=True)
+        if folder is None:
+            shutil.rmtree(made, ignore_errors=True)
 
 
 class _Children:
@@ -191,14 +199,14 @@ class _Children:
         return _STOPPING if self.failed else float("inf")
 
 
-def _environment(hosts: int, folder: Path, more: Mapping[str, str] | None) -> dict[str, str]:
+def _environment(hosts: int, meeting: Path, more: Mapping[str, str] | None) -> dict[str, str]:
     """What all children get: where they meet, and that they meet on this machine alone."""
     environment = os.environ | (more or {})
     environment |= {
         "WORLD_SIZE": str(hosts),
         "LOCAL_WORLD_SIZE": str(hosts),
         "PYTHONUNBUFFERED": "1",
-        RENDEZVOUS: f"file://{folder / 'rendezvous'}",
+        RENDEZVOUS: f"file://{meeting}",
     }
     loopback = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
     if loopback:

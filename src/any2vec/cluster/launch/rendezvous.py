@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 import time
 import uuid
 from datetime import timedelta
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from torch.distributed import Store
 
 _LOOK = 0.02
+_BACKLOG = 1024
 
 
 def barrier(rank: int, hosts: int, seconds: float) -> None:
@@ -25,7 +28,6 @@ def barrier(rank: int, hosts: int, seconds: float) -> None:
         InputError: the address is missing or wrong, the port is in use, or the network interface is not there.
     """
     import torch.distributed as dist
-    from torch.distributed.rendezvous import rendezvous
 
     limit = timedelta(seconds=seconds)
     try:
@@ -33,12 +35,43 @@ def barrier(rank: int, hosts: int, seconds: float) -> None:
             method = os.environ[RENDEZVOUS]
             dist.init_process_group("gloo", init_method=method, rank=rank, world_size=hosts, timeout=limit)
         else:
-            common, _, _ = next(rendezvous("env://", rank, hosts, timeout=limit))
+            common = _common_store(rank, hosts, limit)
             common.set_timeout(limit)
             store = fresh(common, rank, hosts, seconds)
             dist.init_process_group("gloo", store=store, rank=rank, world_size=hosts, timeout=limit)
     except (RuntimeError, ValueError) as error:
         raise error if isinstance(error, Any2VecError) else _explain(str(error), rank, hosts, seconds) from error
+
+
+def _common_store(rank: int, hosts: int, limit: timedelta) -> Store:
+    """The store at MASTER_ADDR and MASTER_PORT, which torchrun serves, or rank 0: at that address alone if it can."""
+    import torch.distributed as dist
+    from torch.distributed.rendezvous import rendezvous
+
+    listener = _listener() if rank == 0 else None
+    if listener is None:
+        common, _, _ = next(rendezvous("env://", rank, hosts, timeout=limit))
+        return common
+    address, port = os.environ["MASTER_ADDR"], listener.getsockname()[1]
+    return dist.TCPStore(address, port, hosts, True, limit, master_listen_fd=listener.detach())
+
+
+def _listener() -> socket.socket | None:
+    """What listens at MASTER_ADDR; by itself torch's store would at every address of the machine, and asks nobody who
+    he is. None: torchrun serves the store, or the name may mean another address to hosts on other machines.
+    """
+    address, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
+    is_one_machine = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" or not port.isdecimal():
+        return None
+    try:
+        flags = 0 if is_one_machine else socket.AI_NUMERICHOST
+        family, _, _, _, place = socket.getaddrinfo(address, int(port), type=socket.SOCK_STREAM, flags=flags)[0]
+        return socket.create_server(place[:2], family=family, backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        if getattr(error, "errno", None) == errno.EADDRINUSE:
+            raise RuntimeError("EADDRINUSE") from error
+        return None
 
 
 def fresh(common: Store, rank: int, hosts: int, seconds: float) -> Store:

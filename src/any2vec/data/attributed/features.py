@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 from scipy import sparse
 
+from any2vec.data.io.npy import load_npy
 from any2vec.errors import DataError
 
 _CHUNK_BYTES = 1 << 26
@@ -58,18 +58,19 @@ def _load(path: Path) -> Any:
     """The array in a .npy file, the sparse one or the only one in a .npz file. Nothing is unpickled."""
     try:
         if path.suffix == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False)
-        with np.load(path, allow_pickle=False) as stored:
+            return load_npy(path, "r")
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:  # a damaged one stays open otherwise
             names = stored.files
             if "format" in names:
-                return sparse.load_npz(path)
+                file.seek(0)
+                return sparse.load_npz(file)
             if len(names) == 1:
                 return stored[names[0]]
             if {"data", "indices", "indptr", "shape"} <= set(names):
                 return sparse.csr_array((stored["data"], stored["indices"], stored["indptr"]), stored["shape"])
     except FileNotFoundError:
         raise DataError(f"There are no features {path}; check the name.") from None
-    except (OSError, ValueError, EOFError, KeyError, AttributeError, BadZipFile) as error:
+    except Exception as error:  # zipfile, zlib, SciPy and the header parser each have errors of their own
         why = "it holds no numbers" if "pickle" in str(error) else str(error).rstrip(".")
         raise DataError(f"{path.name} cannot be read as features: {why}; give a matrix of numbers.") from error
     raise DataError(f"{path.name} holds {len(names)} arrays; features are one matrix.")

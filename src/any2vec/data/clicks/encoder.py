@@ -6,7 +6,6 @@ vocabulary, values.parquet (column, value, count; the rows of each column in ord
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.checks import parse_json
 from any2vec.data.clicks.encoding import batch_of, encode_block
 from any2vec.data.clicks.reader import BLOCK_BYTES, read_rows
 from any2vec.data.clicks.rows import FIRST, ClickBatch, HashedRows, KnownRows
@@ -133,7 +133,7 @@ class ClickEncoder:
         """
         path = Path(folder) / SCHEMA
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = parse_json(path.read_text(encoding="utf-8"))
             if content["format"] != FORMAT:
                 raise FormatError(f"{path} is not a schema of clicks; give a folder written by any2vec.")
             if not isinstance(content["version"], int) or content["version"] > VERSION:
@@ -142,7 +142,7 @@ class ClickEncoder:
             mean_X, std_X = (np.array(content[name], np.float64) for name in ("mean", "std"))
         except FormatError:
             raise
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise FormatError(
                 f"{path} cannot be read as a schema of clicks ({error}); write the folder again."
             ) from error

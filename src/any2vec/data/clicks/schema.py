@@ -13,13 +13,12 @@ Light to import: no NumPy, no Arrow. A schema file is TOML whose keys are the fi
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from any2vec.checks import check_choice, check_number, check_whole, did_you_mean
+from any2vec.checks import check_choice, check_number, check_whole, did_you_mean, parse_toml
 from any2vec.data.options import check_delimiter
 from any2vec.errors import DataError, InputError
 
@@ -153,10 +152,10 @@ class ClickSchema:
             InputError: a key is unknown, or a value is not legal.
         """
         try:
-            content = tomllib.loads(Path(path).read_text("utf-8"))
+            content = parse_toml(Path(path).read_text("utf-8"))
         except OSError as error:
             raise DataError(f"Cannot read the schema {path}: {error.strerror or error}.") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except ValueError as error:
             raise DataError(f"The schema {path} is not TOML: {error}.") from error
         try:
             return cls.from_dict(content)

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from any2vec.checks import parse_json
 from any2vec.errors import Any2VecError, FormatError, StorageError
 
 RESULT_FORMAT = "any2vec-embeddings"
@@ -165,15 +166,17 @@ def check_folder_free(path: Path | str, overwrite: bool, format: str) -> None:
     with storage_errors(path):
         if not path.is_dir() and (path.exists() or path.is_symlink()):
             raise StorageError(f"{path} is a file, not a folder; choose another path.")
-        if path.is_dir() and any(path.iterdir()):
-            _check_replaceable(path, overwrite, format)
+        check_replaceable(path, overwrite, format)
         above = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
         trial = temporary_beside(above / "any2vec")  # permissions alone do not tell: root may write to /proc
         trial.mkdir()
         trial.rmdir()
 
 
-def _check_replaceable(path: Path, overwrite: bool, format: str) -> None:
+def check_replaceable(path: Path, overwrite: bool, format: str) -> None:
+    """The part of `check_folder_free` that writes nothing: what a folder holds, if it is there."""
+    if not path.is_dir() or not any(path.iterdir()):
+        return
     if not overwrite:
         raise StorageError(f"{path} exists; choose another folder or pass --overwrite (overwrite=True).")
     if (found := format_of_folder(path)) != format:
@@ -199,8 +202,8 @@ def _is_of_a_run(inner: Path) -> bool:
 def format_of_folder(path: Path) -> str | None:
     """The any2vec format that a folder's meta.json names, or run.json in the folder of an unfinished run."""
     for name in _META_NAMES:
-        with suppress(OSError, ValueError, RecursionError):
-            meta = json.loads((path / name).read_text(encoding="utf-8"))
+        with suppress(OSError, ValueError):
+            meta = parse_json((path / name).read_text(encoding="utf-8"))
             found = meta.get("format") if isinstance(meta, dict) else None
             if isinstance(found, str) and found.startswith("any2vec-"):
                 return found
@@ -214,8 +217,8 @@ def read_meta(folder: Path, format: str, version: int, what: str) -> dict[str, A
         FormatError: meta.json cannot be read, or is of another format or a newer version.
     """
     try:
-        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        meta = parse_json((folder / "meta.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise FormatError(f"{folder} is not {what}: its meta.json cannot be read.") from error
     if not isinstance(meta, dict):
         raise FormatError(f"{folder} is not {what}: its meta.json is not an object.")

@@ -26,6 +26,7 @@ import numpy as np
 import xxhash
 
 from any2vec.data.io.direct import PAGE, aligned_array, forget, read_pages
+from any2vec.data.io.npy import load_npy
 from any2vec.data.io.storage import FileCheck, atomic_folder, read_meta, storage_errors, write_json
 from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.errors import DataError, FormatError, InputError, StorageError
@@ -147,11 +148,11 @@ class TripleBuckets:
         folder = Path(folder)
         meta = read_meta(folder, BUCKETS_FORMAT, _VERSION, "a folder of triples in buckets")
         try:
-            count_PP, digests = (np.load(folder / f"{name}.npy") for name in ("counts", "digests"))
+            count_PP, digests = (load_npy(folder / f"{name}.npy") for name in ("counts", "digests"))
             parts, num_relations = RowPartitions(**meta["parts"]), int(meta["num_relations"])
             note = dict(meta.get("note", {}))
             is_sound = meta["digest"] == _digest_of(count_PP, digests) and meta["chunk"] == CHUNK
-        except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise FormatError(f"The buckets {folder} are damaged ({error}); make them again.") from error
         if not is_sound or count_PP.shape != (parts.partitions, parts.partitions):
             raise FormatError(f"The buckets {folder} are damaged: their index is not what was written.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -12,6 +11,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from any2vec.data.io.array_file import HEADER_BYTES
+from any2vec.data.io.npy import load_npy
 from any2vec.errors import FormatError, InputError
 
 MAX_WORD_BYTES = 1 << 20
@@ -167,11 +167,6 @@ class Vocabulary:
         return cls(Keys(words, offsets), counts)
 
 
-_READING_HEADER = threading.Lock()
-"""NumPy parses the head of a file as Python, and CPython 3.11's parser counts its depth wrongly in two threads at once
-(python/cpython#106905): logical hosts that open their parts take turns"""
-
-
 def open_array(folder: Path | str, name: str, dtype: Any, mode: Literal["r", "c"] = "r") -> np.ndarray:
     """Open folder/name.npy, memory-mapped: one dimension, of `dtype`.
 
@@ -182,10 +177,9 @@ def open_array(folder: Path | str, name: str, dtype: Any, mode: Literal["r", "c"
     """
     path = Path(folder) / f"{name}.npy"
     try:
-        with _READING_HEADER:
-            is_empty = path.stat().st_size <= HEADER_BYTES  # which cannot be mapped
-            array = np.load(path, mmap_mode=None if is_empty else mode, allow_pickle=False)
-    except (OSError, ValueError, EOFError, SyntaxError, MemoryError) as error:
+        is_empty = path.stat().st_size <= HEADER_BYTES  # which cannot be mapped
+        array = load_npy(path, None if is_empty else mode)
+    except (OSError, ValueError) as error:
         reason = "it is missing" if isinstance(error, FileNotFoundError) else str(error).split("\n")[0]
         raise FormatError(f"{path} cannot be opened: {reason}; write the folder again.") from error
     if array.ndim != 1 or array.dtype != dtype:

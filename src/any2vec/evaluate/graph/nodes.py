@@ -16,6 +16,7 @@ from any2vec.errors import DataError, InputError
 from any2vec.evaluate.graph.logistic import fit_logistic
 from any2vec.evaluate.reading import read_lines
 
+MOST_SHUFFLES = 10_000
 FRACTIONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _HEADER_FIRST = {"node", "id", "node_id", "nodeid", "vertex", "user", "name", "key"}
 _HEADER_LAST = {"label", "labels", "class", "classes", "group", "groups", "target", "category"}
@@ -132,7 +133,7 @@ def evaluate_nodes(
         embeddings: rows of nodes.
         labels_path: `node label` pairs or `node label label …` lines (see `read_labels`).
         fractions: shares of the labeled nodes that train, each in (0, 1); the rest is scored.
-        shuffles: random splits for each share, >= 1; shuffle s orders the nodes alike at every share.
+        shuffles: random splits for each share, 1 to 10,000; shuffle s orders the nodes alike at every share.
         seed: of the shuffles.
         known_counts: the published protocol (DeepWalk, node2vec): each node is given its true number of labels, the
             highest ranked so many are predicted. False: the labels of probability above 0.5.
@@ -145,8 +146,7 @@ def evaluate_nodes(
     """
     if not fractions or not all(0 < fraction < 1 for fraction in fractions):
         raise InputError(f"fractions must lie within (0, 1), got {list(fractions)}.")
-    if shuffles < 1:
-        raise InputError(f"shuffles must be at least 1, got {shuffles}.")
+    check_whole("shuffles", shuffles, 1, MOST_SHUFFLES)
     check_whole("seed", seed, 0, MAX_SEED)
     if missing not in ("wrong", "excluded"):
         raise InputError(f"missing must be 'wrong' or 'excluded', not {missing!r}.")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from any2vec.checks import MAX_SEED, check_whole
+from any2vec.data.io.npy import load_npy
 from any2vec.data.io.storage import atomic_folder, check_folder_free, read_meta, write_json
 from any2vec.data.options import GraphOptions
 from any2vec.errors import DataError, FormatError, InputError
@@ -69,11 +70,11 @@ class Split:
         meta = read_meta(path, FORMAT, VERSION, "a folder of `any2vec split`")
         try:
             keys, _ = read_vocabulary(path / "nodes.tsv")
-            arrays = [np.load(path / f"{name}.npy", allow_pickle=False) for name in ("test", "negatives", "ranking")]
+            arrays = [load_npy(path / f"{name}.npy") for name in ("test", "negatives", "ranking")]
         except FormatError:
             raise
-        except (OSError, ValueError, EOFError) as error:
-            raise FormatError(f"{path.name}: not a split folder, or damaged ({type(error).__name__}).") from None
+        except (OSError, ValueError) as error:
+            raise FormatError(f"{path.name}: not a split folder, or damaged ({error}).") from None
         tests = meta.get("num_test_edges")
         for array, width in zip(arrays, (2, 2, meta.get("num_ranking_negatives")), strict=True):
             if array.shape != (tests, width) or array.dtype != np.int32:

@@ -15,6 +15,7 @@ from any2vec.neighbors import unit_rows
 
 _MUL_EPSILON = np.float32(0.001)
 _BLOCK_SCORES = 8_000_000
+_UNNAMED = "all"
 """scores held at a time (float32)"""
 
 
@@ -39,7 +40,10 @@ class AnalogyScore:
 
 @dataclass(frozen=True)
 class AnalogyResult:
-    """Scores by section and together. A section whose name starts with "gram" is syntactic, any other semantic."""
+    """Scores by section and together. A section whose name starts with "gram" is syntactic, any other semantic.
+
+    Questions under no `: section` line are neither: they count in the total alone.
+    """
 
     sections: tuple[AnalogyScore, ...]
     semantic: AnalogyScore
@@ -75,7 +79,7 @@ def read_questions(path: Path) -> tuple[list[str], np.ndarray, np.ndarray]:
         if len(fields) != 4:
             raise DataError(f"{path.name}, line {number:,}: expected `: section` or four words, got {line[:60]!r}.")
         if not names:
-            names.append("all")
+            names.append(_UNNAMED)
         sections.append(len(names) - 1)
         words.append(fields)
     if not words:
@@ -147,9 +151,10 @@ def evaluate_analogy(
         return AnalogyScore(name, int(correct[chosen].sum()), int(covered[chosen].sum()), int(chosen.sum()))
 
     is_syntactic = np.array([names[section].startswith("gram") for section in sections.tolist()])
+    is_named = np.array([names[section] != _UNNAMED for section in sections.tolist()])
     return AnalogyResult(
         tuple(score(name, sections == index) for index, name in enumerate(names)),
-        score("semantic", ~is_syntactic),
+        score("semantic", is_named & ~is_syntactic),
         score("syntactic", is_syntactic),
         score("total", np.ones(len(questions), dtype=bool)),
         f"{'3CosAdd' if method == 'add' else '3CosMul'} over the {len(candidates):,} most frequent rows, the three "

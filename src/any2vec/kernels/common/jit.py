@@ -7,6 +7,8 @@ here every edit in `kernels/` opens a new cache folder.
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -39,17 +41,36 @@ def cache_folder() -> Path:
 
 @cache
 def _writable_folder() -> str:
-    """The cache folder, made. StorageError where it cannot be: numba's own word for that is a traceback."""
+    """The cache folder, made. StorageError: it cannot be (numba's own word for that is a traceback), or is shared."""
     folder = cache_folder()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.parent.parent.mkdir(parents=True, exist_ok=True)
+        for own in (folder.parent, folder):
+            own.mkdir(mode=0o700, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
-            return str(folder)
+            pass
     except OSError as error:
         raise StorageError(
             f"The compiled kernels cannot be kept in {folder} ({error.strerror}); set ANY2VEC_CACHE to a folder that "
             "you may write to."
         ) from error
+    for own in (folder.parent, folder):
+        check_own(own)
+    return str(folder)
+
+
+def check_own(folder: Path) -> None:
+    """Raise StorageError where others may write: numba unpickles what lies there, and runs it.
+
+    A group may that has its user's number: many systems give each user one of his own.
+    """
+    about = folder.stat()
+    others = stat.S_IWOTH if about.st_gid == about.st_uid else stat.S_IWOTH | stat.S_IWGRP
+    if about.st_uid != os.getuid() or about.st_mode & others:
+        raise StorageError(
+            f"Others may write to {folder}, and compiled kernels are code that is run from there; set ANY2VEC_CACHE to "
+            "a folder of your own, or take their right to write (chmod go-w)."
+        )
 
 
 def _compile(function: Callable[..., Any], **options: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.checks import parse_json
 from any2vec.data.clicks.encoder import ClickEncoder
 from any2vec.data.clicks.rows import ClickBatch
 from any2vec.embeddings import Embeddings
@@ -131,7 +132,7 @@ class ClickScorer:
         try:
             tensors, metadata = read_safetensors(folder / DENSE, mmap=False, ranks=(1, 2))
             model: ClickModel = model_of(
-                json.loads(metadata["any2vec"])["model"], known_models("clicks", CLICK_MODELS), "clicks"
+                parse_json(metadata["any2vec"])["model"], known_models("clicks", CLICK_MODELS), "clicks"
             )
         except (FormatError, InputError) as error:
             raise FormatError(f"{folder / DENSE} is damaged: {error}") from error

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from any2vec.checks import parse_json
 from any2vec.data.graph.augment import Features, Own, PageRank, Powers, Psi, UserPsi, multiply
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
@@ -109,7 +110,7 @@ class NodeClassifier:
             raise FormatError(f"{folder} holds no node classifier; give the folder of a finished run of one.")
         try:
             tensors, metadata = read_safetensors(file, mmap=False)
-            about = json.loads(metadata["any2vec"])
+            about = parse_json(metadata["any2vec"])
             model, classes = node_model(about["model"]), [str(name) for name in about["classes"]]
             layers = range(model.num_layers)
             weights = [Weights(tensors[f"layer{at}.w"], tensors[f"layer{at}.b"][0]) for at in layers]

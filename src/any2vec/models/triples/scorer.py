@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.checks import parse_json
+from any2vec.data.io.npy import load_npy
 from any2vec.data.partitions.buckets import blocks_of
 from any2vec.embeddings import Embeddings, Neighbors
 from any2vec.errors import FormatError, InputError
@@ -156,10 +158,10 @@ class TripleScorer:
         try:
             tensors, metadata = read_safetensors(folder / RELATIONS, mmap=False, ranks=_RANKS)
             model: TripleModel = model_of(
-                json.loads(metadata["any2vec"])["model"], known_models("triples", TRIPLE_MODELS), "triples"
+                parse_json(metadata["any2vec"])["model"], known_models("triples", TRIPLE_MODELS), "triples"
             )
             relations, _ = read_vocabulary(folder / RELATION_NAMES)
-            triple_M3 = np.load(folder / SEEN_TRIPLES, mmap_mode="r")
+            triple_M3 = load_npy(folder / SEEN_TRIPLES, "r")
             relation_RP = tensors["relations"]
         except (FormatError, InputError, OSError, ValueError, TypeError) as error:
             raise FormatError(f"{folder} is damaged: {error}; train again.") from error

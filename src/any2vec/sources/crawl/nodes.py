@@ -12,6 +12,7 @@ from dataclasses import asdict
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
+from any2vec.checks import parse_json
 from any2vec.cluster.transport import LONG_WORK, Transport, text_of, text_part
 from any2vec.errors import Any2VecError, HostError
 from any2vec.sources.crawl.fetch import Answer, Fetcher, FetchOptions
@@ -158,7 +159,7 @@ class HostNodes:
         try:
             while hosts:
                 message = self._transport.recv(None, _PHASE, self._channel, timeout=LONG_WORK)
-                about = json.loads(text_of(message.parts[0]))
+                about = parse_json(text_of(message.parts[0]))
                 if about is None:
                     hosts -= 1
                 else:
@@ -201,7 +202,7 @@ class NodeService:
 
     def _take(self) -> dict[str, Any]:
         message = self._transport.recv(0, _PHASE, self._channel, timeout=LONG_WORK)
-        found: dict[str, Any] = json.loads(text_of(message.parts[0]))
+        found: dict[str, Any] = parse_json(text_of(message.parts[0]))
         return found
 
     def _tell(self, answer: Answer) -> None:

@@ -19,6 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
+from any2vec.checks import parse_json
 from any2vec.sources.crawl.page import BadPageError, Page, read_page
 
 _LENGTH = struct.Struct(">I")
@@ -103,7 +104,7 @@ def _framed(data: bytes) -> bytes:
 async def _answer_of(process: asyncio.subprocess.Process) -> dict[str, Any]:
     assert process.stdout is not None
     (length,) = _LENGTH.unpack(await process.stdout.readexactly(_LENGTH.size))
-    found: dict[str, Any] = json.loads(await process.stdout.readexactly(length))
+    found: dict[str, Any] = parse_json(await process.stdout.readexactly(length))
     return found
 
 
@@ -122,7 +123,7 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (held + _MEMORY, held + _MEMORY))
     _write(out, {})
     while (order := _frame(sys.stdin.buffer)) is not None:
-        about, body = json.loads(order), _frame(sys.stdin.buffer)
+        about, body = parse_json(order), _frame(sys.stdin.buffer)
         if body is None:
             return
         signal.setitimer(signal.ITIMER_REAL, about["patience"] + _SPARE)

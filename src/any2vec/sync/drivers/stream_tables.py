@@ -5,12 +5,12 @@ Legend: V rows of a table, D dim, K rows asked for, R rows of all hosts.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 
+from any2vec.checks import parse_json
 from any2vec.cluster.codec import pack_state, unpack_state
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import LONG_WORK, Transport, text_of
@@ -165,7 +165,7 @@ class StreamTables(Service):
             HostError: a server is lost.
         """
         by_host = [
-            json.loads(text_of(parts[0]))
+            parse_json(text_of(parts[0]))
             for name in self.names
             for parts in self.client.call(name, METRICS, {host: [] for host in self._owners[name]}).values()
         ]

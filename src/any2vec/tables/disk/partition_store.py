@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xxhash
 
+from any2vec.checks import parse_json
 from any2vec.data.io.direct import aligned_rows, padded, read_pages, synced, write_pages
 from any2vec.data.io.folder_lock import FolderLock
 from any2vec.data.io.storage import FileCheck, atomic_file, atomic_folder, fsync_path, storage_errors
@@ -371,7 +372,7 @@ def read_index(folder: Path, name: str = _INDEX) -> dict[str, Any]:
     """
     path = folder / name
     try:
-        index = json.loads(path.read_text(encoding="utf-8"))
+        index = parse_json(path.read_text(encoding="utf-8"))
         if index["format"] != STORE_FORMAT:
             raise FormatError(f"{folder} is no store of partitions: {path.name} says {index['format']!r}.")
         if index["version"] != _VERSION:

@@ -62,7 +62,7 @@ class Request:
 
 def read_request(parts: Sequence[Part], least: Mapping[str, int] = ROW_PARTS) -> Request:
     """least: verb -> parts that its request has at least. Raises MessageError where it is none."""
-    numbers = parts[0].array.reshape(-1).tolist() if parts else []
+    numbers = parts[0].array.reshape(-1).tolist() if parts and parts[0].array.dtype == np.int64 else []
     verb = VERBS[int(numbers[0])] if len(numbers) == 6 and 0 <= numbers[0] < len(VERBS) else ""
     if verb not in least or len(parts) < least[verb]:
         raise MessageError(f"{len(parts)} parts that begin with {numbers} are no request.")

@@ -58,6 +58,8 @@ class ServedBlock(ABC):
         self._check(slot_K)
         if value_KD.shape != (len(slot_K), self.dim):
             raise InputError(f"A push of {len(slot_K)} rows has shape {value_KD.shape}, not {(len(slot_K), self.dim)}.")
+        if value_KD.dtype != np.float32:
+            raise InputError(f"A push has numbers of type {value_KD.dtype}, not float32.")
         if (np.diff(slot_K) <= 0).any():
             raise InputError("The rows of a push must be ascending, and none may come twice.")
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from any2vec.cluster.codec import pack_rows, unpack_ids, unpack_rows
-from any2vec.cluster.message import Message, Part
+from any2vec.cluster.message import Message, Part, check_parts
 from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.errors import HostError, InputError, MessageError
 from any2vec.tables.server.clocks import Clocks
@@ -198,6 +198,7 @@ class RowServer(ServerThread):
     def _answer(self, message: Message, request: Request) -> None:
         try:
             parts = answer(request.number, self._do(message, request))
+            check_parts(parts, request.verb)
         except Exception as error:  # whatever it is, it is the asker's to know, and others are still to be served
             parts = refusal(request.number, error)
         self._reply(message, request, parts)
@@ -214,8 +215,11 @@ class RowServer(ServerThread):
         if request.verb == "call":
             return block.call(request.option, message.sender, parts[1:])
         if request.verb == "pool":
-            self.served["ids_pooled"] += parts[1].array.size
-            return pack_rows(block.pool(parts[1].array.astype(np.int64), parts[2].array.astype(np.int64)))
+            slot_M, count_P = (part.array for part in parts[1:3])
+            if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in (slot_M, count_P)):
+                raise InputError(f"Bags of {slot_M.dtype} {slot_M.shape} and {count_P.dtype} {count_P.shape} are none.")
+            self.served["ids_pooled"] += slot_M.size
+            return pack_rows(block.pool(slot_M.astype(np.int64), count_P.astype(np.int64)))
         slot_K = unpack_ids(parts[1], block.num_rows)
         self.served["rows_pushed" if request.verb == "push" else "rows_pulled"] += len(slot_K)
         if request.verb == "push":

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.checks import parse_json
 from any2vec.cluster.counters import summed
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport, gather_json, text_of, text_part
@@ -90,7 +91,7 @@ class NodeProgram(InMemoryProgram):
         return {
             name: part.array
             for names, *arrays in found.values()
-            for name, part in zip(json.loads(text_of(names)), arrays, strict=True)
+            for name, part in zip(parse_json(text_of(names)), arrays, strict=True)
         }
 
     def result(self, agreed: dict[str, np.ndarray]) -> Result:

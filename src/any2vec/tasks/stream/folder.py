@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from any2vec.checks import parse_json
 from any2vec.data.io.storage import fsync_path, storage_errors
 from any2vec.errors import StorageError
 from any2vec.formats.snapshots import FOLDER, remove_snapshots
@@ -26,13 +26,13 @@ _REST = ".*.tmp"
 def is_stream(out: Path) -> bool:
     """Whether a folder is that of a stream."""
     try:
-        return json.loads((out / ABOUT).read_text(encoding="utf-8")).get("format") == FORMAT
+        return parse_json((out / ABOUT).read_text(encoding="utf-8")).get("format") == FORMAT
     except (OSError, ValueError, AttributeError):
         return False
 
 
 def check_stream_folder(out: Path, resume: bool, overwrite: bool) -> None:
-    """Before sources are opened.
+    """Before sources are opened, and again when the folder is this process's.
 
     Raises:
         StorageError: `out` holds a stream and nobody said what to do with it, or something else.
@@ -53,19 +53,20 @@ def check_stream_folder(out: Path, resume: bool, overwrite: bool) -> None:
 
 @contextmanager
 def stream_folder(
-    out: Path | None, about: dict[str, Any], recall: Callable[[], Checkpoint | None]
+    out: Path | None, about: dict[str, Any], recall: Callable[[], Checkpoint | None], *, resume: bool, overwrite: bool
 ) -> Iterator[Checkpoint | None]:
     """Make the folder, keep other processes out of it, and empty it unless a checkpoint in it is gone on from.
 
     recall: reads that checkpoint, once the folder is this process's; None where there is none.
 
     Raises:
-        StorageError: another process has the folder, or it cannot be written.
+        StorageError: another process has the folder, or has used it since it was free; or it cannot be written.
     """
     if out is None:
         yield None
         return
     with new_folder(out):
+        check_stream_folder(out, resume, overwrite)
         checkpoint = recall()
         with storage_errors(out):
             for rest in (*out.glob(_REST), *(out / FOLDER).glob(_REST)):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from any2vec.checks import parse_json
 from any2vec.sources.base.cutter import LineBatch
 from any2vec.types import State
 
@@ -110,7 +111,7 @@ class LineQueue:
         """Go on from `state_dict`."""
         self._parts.clear()
         text_B, stop_N, line, start = np.array(state["text"]), np.array(state["stop"]), 0, 0
-        ids_of = json.loads(state["ids"].tobytes())
+        ids_of = parse_json(state["ids"].tobytes())
         for source, lines, ids in zip(state["source"].tolist(), state["lines"].tolist(), ids_of, strict=True):
             stops = stop_N[line : line + lines]
             self._parts.append(Lines(source, text_B[start : stops[-1]], stops - start, ids))

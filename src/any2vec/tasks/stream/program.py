@@ -87,10 +87,11 @@ class StreamProgram(Program):
 
     @contextmanager
     def folder(self, out: Path | None) -> Iterator[Path | None]:
-        with (
-            closing(self.learner),
-            stream_folder(out, self._about, lambda: self.find_checkpoint(_needs)) as self.checkpoint,
-        ):
+        run = self.request.spec.run
+        folder = stream_folder(
+            out, self._about, lambda: self.find_checkpoint(_needs), resume=run.resume, overwrite=run.overwrite
+        )
+        with closing(self.learner), folder as self.checkpoint:
             yield None if out is None else out / LOG
 
     @contextmanager

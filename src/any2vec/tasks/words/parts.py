@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.checks import parse_json
 from any2vec.cluster.transport import Transport, gather_json, text_of, text_part
 from any2vec.data.options import TextOptions
 from any2vec.data.text.corpus import Corpus
@@ -126,7 +127,7 @@ def _all_parts(transport: Transport, corpus: Corpus | None) -> list[dict[str, An
             name: corpus.meta[name] for name in ("kind", "num_tokens", "num_sentences", "bad_bytes", "bad_by_span")
         }
     by_host = gather_json(transport, own, PHASE)
-    parts: list[dict[str, Any]] = json.loads(text_of(transport.share([text_part(json.dumps(by_host))], PHASE)[0]))
+    parts: list[dict[str, Any]] = parse_json(text_of(transport.share([text_part(json.dumps(by_host))], PHASE)[0]))
     return parts
 
 
