@@ -228,7 +228,7 @@ def score_triple_file(scorer: Scorer, data: Path | str) -> Iterator[str]:
 
 def _named(scorer: Scorer) -> Triples:
     """No triples, but the names that have rows."""
-    entities, relations = Keys.of(scorer.entities), Keys.of(scorer.relations)
+    entities, relations = Keys.of(scorer.entities.names), Keys.of(scorer.relations.names)
     empty = np.empty(0, np.int32)
     report = TripleReport(num_triples=0, num_entities=len(entities), num_relations=len(relations))
     return Triples(empty, empty, empty, entities, relations, report)

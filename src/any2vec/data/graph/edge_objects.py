@@ -9,6 +9,7 @@ import numpy as np
 from any2vec.data.graph.graph import MAX_NODES, Graph, build_graph
 from any2vec.data.options import GraphOptions
 from any2vec.data.vocab.found_texts import integer_keys, integer_rows, string_rows
+from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import DataError, InputError
 
 _MAX_NODES_PER_ENTRY = 1000
@@ -183,10 +184,12 @@ def _check_nodes(num_nodes: int, num_edges: int, name: str) -> None:
 def _from_networkx(graph: Any, options: GraphOptions) -> Graph:
     name = "The NetworkX graph"
     nodes = list(graph.nodes)
-    if all(isinstance(node, (int, np.integer)) and not isinstance(node, bool) for node in nodes):
+    are_integers = all(isinstance(node, (int, np.integer)) and not isinstance(node, bool) for node in nodes)
+    if are_integers:
         nodes.sort()
     row = {node: index for index, node in enumerate(nodes)}
-    keys = [str(node) for node in nodes]
+    keys = Keys.of([str(node) for node in nodes])
+    keys.are_integers = are_integers and all(-(1 << 63) <= node < 1 << 63 for node in nodes[:1] + nodes[-1:])
     if len(set(keys)) < len(keys):
         raise DataError(f"{name} has different nodes with the same name (such as 1 and '1'); rename them.")
     edges = list(graph.edges(data="weight", default=None))
