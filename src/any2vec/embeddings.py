@@ -15,6 +15,7 @@ from any2vec.checks import nearest_names
 from any2vec.data.vocab.user_keys import INTEGERS, Key, UserKeys, key_meta, text_of
 from any2vec.encoders.encoder import SubwordEncoder, metadata_of, read_encoder
 from any2vec.errors import InputError, UnknownKeyError
+from any2vec.formats import libraries
 from any2vec.formats.table import Table, check_contents, check_sizes, check_writable
 
 if TYPE_CHECKING:
@@ -365,6 +366,24 @@ class Embeddings:
     def to_numpy(self) -> tuple[list[Any], np.ndarray]:
         """(keys, float32 (N, D)); the matrix is the embeddings' own, not a copy."""
         return list(self.keys), self.vectors
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table: key, vector (the same memory), and output and count where there are.
+
+        Libraries of frames take embeddings themselves, too: `polars.DataFrame(embeddings)`.
+        """
+        return libraries.to_arrow(self._table())
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame: keys are its index, dimensions its columns. InputError when pandas is not installed."""
+        return libraries.to_pandas(self._table())
+
+    def to_torch(self) -> Any:
+        """A float32 tensor (N, D), a copy, row by row as `keys`. InputError when PyTorch is not installed."""
+        return libraries.to_torch(self._table())
 
     def to_gensim(self) -> KeyedVectors:
         """A gensim KeyedVectors over a copy of the rows. InputError when gensim is not installed."""

@@ -147,3 +147,20 @@ def test_most_similar_agrees_with_gensim(sides: tuple[list[str], list[str]]) -> 
     assert [key for key, _ in mine] == [key for key, _ in theirs]
     assert [score for _, score in mine] == pytest.approx([score for _, score in theirs], abs=1e-6)
     assert words().most_similar("hail") == words().most_similar(["hail"])
+
+
+def test_rows_go_to_other_libraries() -> None:
+    table = numbers().to_arrow()
+    assert table.column("key").to_pylist() == [7, 5, -3] and table.column("count").to_pylist() == [3, 2, 1]
+    assert np.array_equal(np.array(table.column("vector").to_pylist(), np.float32), numbers().vectors)
+    assert words().to_arrow().column("key").to_pylist() == list(words())
+    torch = pytest.importorskip("torch")
+    assert torch.equal(numbers().to_torch(), torch.tensor(numbers().vectors))
+    pandas = pytest.importorskip("pandas")
+    frame = numbers().to_pandas()
+    assert isinstance(frame, pandas.DataFrame) and frame.loc[-3].tolist() == [-1, 0] and frame.index.name == "key"
+
+
+def test_a_result_is_shown_in_a_line() -> None:
+    shown = repr(any2vec.fit(any2vec.DeepWalk(dim=4), [(1, 2), (2, 3)], threads=1))
+    assert shown.startswith("FitResult(deepwalk, Embeddings(3 rows, dim 4") and len(shown) < 120

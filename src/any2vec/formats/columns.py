@@ -120,7 +120,8 @@ _VECTOR_NAMES = ("vector", "embedding", "vectors", "embeddings", "values")
 _ROW_GROUP_BYTES = 32 << 20
 
 
-def _schema(table: Table, dtype: str) -> pa.Schema:
+def arrow_schema(table: Table, dtype: str) -> pa.Schema:
+    """Of a table in columns: key, vector, and output and count where there are."""
     from any2vec.data.io.arrow import pa
 
     number = pa.float16() if dtype == "float16" else pa.float32()
@@ -156,7 +157,7 @@ def write_parquet(path: Path, table: Table, dtype: str) -> None:
     """Write row groups of some 32 MB, uncompressed numbers. Memory O(row group)."""
     from any2vec.data.io.arrow import parquet
 
-    schema = _schema(table, dtype)
+    schema = arrow_schema(table, dtype)
     with parquet().ParquetWriter(path, schema, compression="NONE", use_dictionary=False) as writer:
         for batch in _batches(table, dtype, schema):
             writer.write_batch(batch)
@@ -166,7 +167,7 @@ def write_arrow(path: Path, table: Table, dtype: str) -> None:
     """Write an Arrow IPC file (also known as Feather 2), uncompressed. Memory O(batch)."""
     from any2vec.data.io.arrow import pa
 
-    schema = _schema(table, dtype)
+    schema = arrow_schema(table, dtype)
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for batch in _batches(table, dtype, schema):
             writer.write_batch(batch)
