@@ -31,7 +31,7 @@ class TextOptions:
     bad_bytes: str = "replace"
     """invalid UTF-8: error, replace or skip"""
     column: str | None = None
-    """column of Parquet or Arrow; by default the only one"""
+    """column of a table, Parquet, Arrow, CSV, TSV or JSON Lines; of the first three by default the only one"""
 
     def __post_init__(self) -> None:
         if self.bad_bytes not in BAD_BYTES:
