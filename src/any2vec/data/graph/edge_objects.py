@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -31,17 +32,25 @@ def read_object(source: Any, options: GraphOptions) -> Graph:
         return _from_networkx(source, options)
     if isinstance(source, tuple) and len(source) in (2, 3) and all(_is_column(part) for part in source):
         return _from_columns(source, "The arrays", options)
+    if hasattr(source, "detach"):
+        is_index, source = source.ndim == 2 and len(source) == 2, _numpy(source)
+        if is_index:
+            return _from_columns(tuple(source), "The edge_index", options)
+    is_index = isinstance(source, np.ndarray) and source.ndim == 2 and len(source) == 2 and source.dtype.kind in "iu"
+    if is_index and source.shape[1] not in (2, 3):
+        return _from_columns(tuple(source), "The edge_index", options)
     if isinstance(source, np.ndarray) and source.ndim == 2 and source.shape[1] in (2, 3):
         columns = [source[:, column] for column in range(source.shape[1])]
         if source.dtype.kind == "f":
             columns[:2] = [_whole(column) for column in columns[:2]]
         return _from_columns(tuple(columns), "The array", options)
+    source = list(source) if isinstance(source, Iterator) else source
     if isinstance(source, list) and all(isinstance(pair, (tuple, list)) and len(pair) in (2, 3) for pair in source):
         return _from_pairs(source, options)
     raise InputError(
-        f"A graph cannot be made of {type(source).__name__}; give a path, a table (pandas, Polars, Arrow), a SciPy "
-        "sparse matrix, a NetworkX graph, a PyG Data, a tuple of arrays (src, dst[, weight]), an array with two or "
-        "three columns, or a list of pairs."
+        f"A graph cannot be made of {type(source).__name__}; give a path, a table (a frame, a dict of columns), a "
+        "SciPy sparse matrix, a NetworkX graph, a PyG Data, a tuple of arrays (src, dst[, weight]), an edge_index, an "
+        "array with two or three columns, or a list of pairs."
     )
 
 

@@ -105,11 +105,11 @@ def text_form(name: str) -> str:
 
 
 def is_table(source: Any) -> bool:
-    """Whether it is a table in memory: of a library that offers the Arrow PyCapsule interface (pandas, Polars, pyarrow,
-    DuckDB, ...), a Dataset of Hugging Face, a dict of columns, or a list of dicts, its rows.
-    """
+    """Whether it is a table in memory: of any library that offers the Arrow PyCapsule interface, a Dataset of Hugging
+    Face, a dict of columns, or a list of dicts, its rows."""
     if isinstance(source, Mapping):
-        return bool(source) and all(isinstance(key, str) for key in source)
+        sized = (hasattr(column, "__len__") and not isinstance(column, str) for column in source.values())
+        return bool(source) and all(isinstance(key, str) for key in source) and all(sized)
     if isinstance(source, list):
         return bool(source) and all(isinstance(row, Mapping) for row in source)
     if all(hasattr(source, name) for name in ("with_format", "column_names", "iter")):
