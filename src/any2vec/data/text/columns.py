@@ -44,6 +44,15 @@ class Column:
             raise DataError(f"{self.name} needs a column to be named ({said}); its columns are: {listed}.")
         return usable[0]
 
+    def values(self) -> Iterator[Any]:
+        """Row by row a string, or a list of strings or integers; of a missing one an empty string."""
+        for batch in self._table.batches([self.column], _BATCH_ROWS):
+            for value in batch[self.column].to_pylist():
+                if isinstance(value, list):
+                    yield [_decoded(item) for item in value if item is not None]
+                else:
+                    yield _decoded(value or b"")
+
     def blocks(self) -> Iterator[Any]:
         """text: bytes, lines that each end with a line feed; words: pieces for the exact classes of the encoder, not
         yet checked for bad bytes, as a list of sentences; ids: int64 or uint64 arrays with -1 after each sentence.
@@ -56,6 +65,10 @@ class Column:
             with self._table.errors():
                 block = convert(batch[self.column], self.name)
             yield block
+
+
+def _decoded(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _kind(kind: Any) -> str | None:
