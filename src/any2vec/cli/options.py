@@ -221,7 +221,7 @@ def read_config(
         content = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise DataError(f"Cannot read the config {path}: {error.strerror or error}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"The config {path} is not TOML: {error}.") from error
     where, values = f"In the config {path}", {}
     for key, value in content.items():

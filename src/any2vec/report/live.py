@@ -98,7 +98,7 @@ class LiveRun:
     def _about(self) -> dict[str, Any]:
         """Settings of the run, of whatever kind it is."""
         for name in _ABOUT:
-            with suppress(OSError, ValueError):
+            with suppress(OSError, ValueError, RecursionError):
                 found = json.loads((self.folder / name).read_text(encoding="utf-8"))
                 if isinstance(found, dict):
                     return {key: value for key, value in found.items() if key not in ("machine", "summary", "format")}
@@ -116,7 +116,7 @@ def _records(log: Path) -> list[dict[str, Any]]:
         return []
     found = []
     for line in lines[1 if size > _TAIL else 0 : -1]:
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             record = json.loads(line)
             if isinstance(record, dict):
                 found.append(record)

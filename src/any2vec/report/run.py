@@ -62,10 +62,10 @@ def _read_json_lines(path: Path, whole: bool = False) -> list[dict[str, Any]]:
             continue
         try:
             record = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, RecursionError) as error:
             if not whole and number == len(lines):  # a run that was killed may leave half a last line
                 break
-            raise FormatError(f"{path.name}, line {number}: not JSON ({error.msg}); train the run again.") from error
+            raise FormatError(f"{path.name}, line {number}: not JSON ({error}); train the run again.") from error
         if isinstance(record, dict):
             records.append(record)
     return records

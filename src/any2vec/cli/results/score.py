@@ -11,6 +11,7 @@ import typer
 
 from any2vec.cli.output import cell, details, guarded, print_json, show
 from any2vec.cluster.launch.join import check_torch
+from any2vec.data.io.files import STDIN
 from any2vec.data.io.storage import atomic_file, check_file_free
 from any2vec.errors import InputError
 from any2vec.train.registry import task_of_run
@@ -48,6 +49,8 @@ def _score(
     classifier of nodes: the class of each node of a graph, old nodes or new ones, and how likely it is. Without --out
     (and --json) the lines go to standard output.
     """
+    if out is not None and str(out) == STDIN:  # likewise for what comes out
+        out = None
     if out is not None:
         check_file_free(out, overwrite)
     if is_node_classifier(model):

@@ -156,7 +156,7 @@ class ClickSchema:
             content = tomllib.loads(Path(path).read_text("utf-8"))
         except OSError as error:
             raise DataError(f"Cannot read the schema {path}: {error.strerror or error}.") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DataError(f"The schema {path} is not TOML: {error}.") from error
         try:
             return cls.from_dict(content)
