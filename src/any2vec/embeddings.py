@@ -144,8 +144,8 @@ class Embeddings:
         rows, is_made = self.rows(keys), np.zeros(len(keys), bool)
         is_made[made] = True
         unknown = np.flatnonzero((rows < 0) & ~is_made)
-        if len(unknown) == 1 or len(keys) == 1:
-            self.row(keys[unknown[0]] if len(unknown) else keys[0])
+        if len(unknown) == 1:
+            self.row(keys[unknown[0]])
         elif len(unknown):
             shown = ", ".join(repr(keys[n]) for n in unknown[:5].tolist())
             raise UnknownKeyError(
