@@ -85,7 +85,7 @@ def _found(bench: Bench, model: str, seed: int, flags: tuple[object, ...], is_tu
     )
     embeddings = Embeddings.load(out)
     pairs = [(form, stem) for form, stem in planted.unseen() if stem in embeddings]
-    near = embeddings.nearest_batch([form for form, _ in pairs], TOP) if pairs else []
+    near = embeddings.nearest([form for form, _ in pairs], TOP) if pairs else []
     hits = sum(stem in [key for key, _ in answer] for (_, stem), answer in zip(pairs, near, strict=True))
     return hits / len(planted.unseen())
 

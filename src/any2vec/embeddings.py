@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,23 +12,30 @@ import numpy as np
 
 from any2vec import formats, neighbors
 from any2vec.checks import nearest_names
+from any2vec.data.vocab.user_keys import INTEGERS, Key, UserKeys, key_meta, text_of
 from any2vec.encoders.encoder import SubwordEncoder, metadata_of, read_encoder
-from any2vec.errors import FormatError, InputError
+from any2vec.errors import InputError, UnknownKeyError
+from any2vec.formats import libraries
 from any2vec.formats.table import Table, check_contents, check_sizes, check_writable
 
 if TYPE_CHECKING:
     from gensim.models import KeyedVectors
 
-Neighbors = list[tuple[str, float]]
+Neighbors = list[tuple[Any, float]]
 """(key, cosine), best first"""
 _SPELLING_KEYS = 30_000
 
 
 class Embeddings:
-    """N keys (words, node ids: always str, distinct) and a float32 row of D numbers for each.
+    """N distinct keys (words, node ids) and a float32 row of D numbers for each.
+
+    Asked as a dict is: `key in`, iteration and `len` go by keys; `embeddings[key]`, `embeddings[keys]` are vectors, and
+    `embeddings[start:stop]` those of rows. Keys have the type of their source, strings or integers; 5 and "5" find the
+    same row.
 
     Args:
-        keys: N strings; row r belongs to keys[r]. May be decoded lazily: nothing walks it before the first look-up.
+        keys: N strings, or N integers of int64; row r belongs to keys[r]. Strings may be decoded lazily: nothing walks
+            them before the first look-up.
         vectors: (N, D), kept as given when float32 (a memory map stays one).
         output: (N, D), the context rows of the model, where it has them.
         counts: (N,) how often each key came, for "the most frequent" in evaluation and spelling help.
@@ -35,44 +43,43 @@ class Embeddings:
         encoder: makes vectors of words that have no row (`encoders`); None: such words are unknown.
 
     Raises:
-        InputError: sizes that do not belong together, or keys that are not strings.
+        InputError: sizes that do not belong together, or keys that are neither strings nor integers.
     """
 
     def __init__(
         self,
-        keys: Sequence[str],
+        keys: Sequence[Any] | np.ndarray,
         vectors: np.ndarray,
         output: np.ndarray | None = None,
         counts: np.ndarray | None = None,
         meta: dict[str, Any] | None = None,
         encoder: SubwordEncoder | None = None,
     ) -> None:
-        if isinstance(keys, list | tuple) and not all(isinstance(key, str) for key in keys):
-            raise InputError("keys must be strings; write integer ids as str(id).")
-        self.keys = keys
+        self.keys = keys if isinstance(keys, UserKeys) else UserKeys(keys)
         self.vectors = np.asarray(vectors, dtype=np.float32)
         self.output = None if output is None else np.asarray(output, dtype=np.float32)
         self.counts = None if counts is None else np.asarray(counts, dtype=np.int64)
         self.meta = dict(meta or {})
         self.encoder = encoder
-        self._rows: dict[str, int] | None = None
         self._norms: np.ndarray | None = None
         self._index: Any = None
         check_sizes(self._table(), "embeddings", InputError)
 
     def _table(self) -> Table:
+        names, meta = self.keys.names, self.meta | key_meta(self.keys)
         if self.encoder is None:
-            return Table(self.keys, self.vectors, self.output, self.counts, self.meta)
-        meta, arrays = self.meta | {"maker": metadata_of(self.encoder)}, self.encoder.arrays()
-        return Table(self.keys, self.vectors, self.output, self.counts, meta, arrays)
+            return Table(names, self.vectors, self.output, self.counts, meta)
+        meta, arrays = meta | {"maker": metadata_of(self.encoder)}, self.encoder.arrays()
+        return Table(names, self.vectors, self.output, self.counts, meta, arrays)
 
     @classmethod
     def _of(cls, table: Table) -> Embeddings:
         encoder = None
         if table.encoder is not None:
             encoder = read_encoder(table.meta.get("maker"), table.encoder, table.vectors.shape[1])
-        meta = {name: value for name, value in table.meta.items() if name != "maker"}
-        return cls(table.keys, table.vectors, table.output, table.counts, meta, encoder)
+        meta = {name: value for name, value in table.meta.items() if name not in ("maker", INTEGERS)}
+        keys = UserKeys(table.keys, are_integers=table.meta.get(INTEGERS) is True)
+        return cls(keys, table.vectors, table.output, table.counts, meta, encoder)
 
     # ---- looking up
 
@@ -88,49 +95,69 @@ class Embeddings:
         beside += "" if self.encoder is None else f", and other words by {self.encoder.kind}"
         return f"Embeddings({len(self):,} rows, dim {self.dim}{beside})"
 
-    def _row_of(self) -> dict[str, int]:
-        if self._rows is None:
-            rows = {key: row for row, key in enumerate(self.keys)}
-            if len(rows) != len(self.keys):
-                raise FormatError(f"{len(self.keys) - len(rows):,} keys come twice; keys must be distinct.")
-            self._rows = rows
-        return self._rows
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.keys)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._row_of()
+        return key in self.keys
 
-    def row(self, key: str) -> int:
-        """The row of a key. InputError for an unknown one, with the nearest spellings among the frequent keys."""
-        row = self._row_of().get(key)
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.vectors, dtype, copy=copy)
+
+    def row(self, key: Key) -> int:
+        """The row of a key.
+
+        Raises:
+            UnknownKeyError: it has none; with the nearest spellings among the frequent keys.
+            InputError: it is neither a string nor an integer.
+        """
+        row = self.keys.find(key)
         if row is None:
             hint = self._hint(key) if isinstance(key, str) else ""
-            raise InputError(f"key {key!r} is not among the {len(self):,} keys{hint}.")
+            raise UnknownKeyError(f"key {key!r} is not among the {len(self):,} keys{hint}.")
         return row
 
-    def rows(self, keys: Iterable[str]) -> np.ndarray:
+    def rows(self, keys: Iterable[Any]) -> np.ndarray:
         """Rows of many keys, int64 (len(keys),), -1 for those that are unknown."""
-        known = self._row_of()
-        return np.fromiter((known.get(key, -1) for key in keys), dtype=np.int64)
+        return self.keys.rows(keys)
 
-    def __getitem__(self, key: str | Sequence[str]) -> np.ndarray:
-        """The vector (D,) of a key, or the vectors (len, D) of a list of keys, float32.
+    def __getitem__(self, key: Any) -> np.ndarray:
+        """The vector (D,) of a key, the vectors (len, D) of many (a list, an array, a column), or those of a slice of
+        rows, float32.
 
         A key without a row gets a vector from its characters, if the embeddings have a subword encoder.
 
         Raises:
-            InputError: a key is unknown, and there is nothing to make its vector.
+            UnknownKeyError: a key is unknown, and there is nothing to make its vector; of many, which are.
+            InputError: what can be no key.
         """
-        if isinstance(key, str):
-            return self[[key]][0] if self._is_made(key) else self.vectors[self.row(key)]
-        made = [n for n, one in enumerate(key) if self._is_made(one)]
-        if not made:
-            return self.vectors[[self.row(one) for one in key]]
-        assert self.encoder is not None
-        rows, is_made = self.rows(key), np.zeros(len(key), bool)
+        if isinstance(key, slice):
+            if not all(bound is None or isinstance(bound, int | np.integer) for bound in (key.start, key.stop)):
+                raise InputError(f"a slice counts rows, such as [:10]; got {key!r:.80}.")
+            return self.vectors[key]
+        if text_of(key) is None:
+            return self._vectors_of(list(key.tolist() if hasattr(key, "tolist") else key))
+        return self._vectors_of([key])[0] if self._is_made(key) else self.vectors[self.row(key)]
+
+    def _vectors_of(self, keys: list[Any]) -> np.ndarray:
+        made = [n for n, one in enumerate(keys) if self._is_made(one)]
+        rows, is_made = self.rows(keys), np.zeros(len(keys), bool)
         is_made[made] = True
-        found = np.empty((len(key), self.dim), np.float32)
+        unknown = np.flatnonzero((rows < 0) & ~is_made)
+        if len(unknown) == 1:
+            self.row(keys[unknown[0]])
+        elif len(unknown):
+            shown = ", ".join(repr(keys[n]) for n in unknown[:5].tolist())
+            raise UnknownKeyError(
+                f"{len(unknown):,} of {len(keys):,} keys are not among the {len(self):,}: {shown}"
+                f"{', ...' if len(unknown) > 5 else ''}; rows(keys) has -1 for such."
+            )
+        if not made:
+            return self.vectors[rows]
+        assert self.encoder is not None
+        found = np.empty((len(keys), self.dim), np.float32)
         found[~is_made] = self.vectors[rows[~is_made]]
-        found[is_made] = self.encoder.make([key[n] for n in made])
+        found[is_made] = self.encoder.make([keys[n] for n in made])
         return found
 
     def _is_made(self, key: object) -> bool:
@@ -144,7 +171,7 @@ class Embeddings:
 
     def _hint(self, key: str) -> str:
         """What to ask for instead. Rows of clicks are `column=value`, or `column#bucket` where values are hashed."""
-        known = self._row_of()
+        known = self.keys.by_name()
         column, is_value, _ = key.partition("=")
         if is_value and f"{column}#0" in known:
             return (
@@ -155,9 +182,9 @@ class Embeddings:
         return f"; nearest spellings: {', '.join(near)}" if near else ""
 
     def _spellings(self, key: str) -> list[str]:
-        known = self._row_of()
+        known = self.keys.by_name()
         variants = [one for one in dict.fromkeys([key.lower(), key.capitalize(), key.upper()]) if one in known]
-        near = (self.keys[int(row)] for row in self.frequent_rows(_SPELLING_KEYS))
+        near = (self.keys.names[int(row)] for row in self.frequent_rows(_SPELLING_KEYS))
         alike = nearest_names(key, (one for one in near if abs(len(one) - len(key)) <= 2), 3)
         return list(dict.fromkeys(variants + alike))[:3]
 
@@ -170,55 +197,93 @@ class Embeddings:
             self._norms = neighbors.row_norms(self.vectors)
         return self._norms
 
-    def nearest(self, query: str | np.ndarray, k: int = 10, approximate: bool = False) -> Neighbors:
-        """The k rows of highest cosine with a key (itself left out; its vector may be made) or with a vector (D,).
+    def nearest(self, query: Any, k: int = 10, approximate: bool = False) -> Any:
+        """The k rows of highest cosine with a key (itself left out; its vector may be made) or with a vector.
 
-        approximate: through `index()`; about 99 % of the true neighbors, in microseconds instead of O(N D).
-        Raises InputError for an unknown key, k < 1 or a vector of another length.
+        Args:
+            query: a key or a vector (D,) of numbers; or many together: a list, an array, a column of keys, or a matrix
+                (Q, D). Integers of one axis are keys. Memory O(block), never N x N.
+            k: how many, 1 or more.
+            approximate: through `index()`; about 99 % of the true neighbors, in microseconds instead of O(N D).
+
+        Returns:
+            [(key, cosine), ...], best first; of many, a list of such.
+
+        Raises:
+            UnknownKeyError: a key is unknown; of many, which are.
+            InputError: k < 1, or vectors of another length.
         """
-        return self.nearest_batch([query] if isinstance(query, str) else np.asarray(query)[None], k, approximate)[0]
-
-    def nearest_batch(
-        self, queries: Sequence[str] | np.ndarray, k: int = 10, approximate: bool = False
-    ) -> list[Neighbors]:
-        """`nearest` for many keys, or for the rows of a matrix (Q, D), together. Memory O(block), never N x N."""
-        if isinstance(queries, np.ndarray):
-            vectors = self._checked(queries)
-            banned: list[list[int]] = [[] for _ in queries]
-        else:
-            banned = [[] if self._is_made(key) else [self.row(key)] for key in queries]
-            vectors = self[queries]
         _check_k(k)
+        vectors, banned, is_one = self._queries(query)
         if len(vectors) == 0:
             return []
         if approximate:
-            return self._named(*neighbors.search_index(self.index(), self.vectors, self.norms, vectors, k, banned))
-        return self._named(
-            *neighbors.top_rows(self.vectors, self.norms, [(neighbors.unit_rows(vectors), 1)], k, banned)
-        )
+            named = self._named(*neighbors.search_index(self.index(), self.vectors, self.norms, vectors, k, banned))
+        else:
+            groups = [(neighbors.unit_rows(vectors), 1)]
+            named = self._named(*neighbors.top_rows(self.vectors, self.norms, groups, k, banned))
+        return named[0] if is_one else named
 
-    def analogy(
+    def _queries(self, query: Any) -> tuple[np.ndarray, list[list[int]], bool]:
+        """(vectors (Q, D), rows by query that are no answers, whether it was one)"""
+        is_key = text_of(query) is not None
+        if not is_key and not (isinstance(query, Sequence) and all(text_of(key) is not None for key in query)):
+            query = np.asarray(query.detach() if hasattr(query, "detach") else query)
+            if query.dtype.kind == "f" or query.ndim != 1:
+                return self._checked(query[None] if query.ndim == 1 else query), [[]] * len(query), query.ndim == 1
+        keys = [query] if is_key else list(query)
+        vectors = self._vectors_of(keys)
+        return vectors, [[row] if row >= 0 else [] for row in self.rows(keys).tolist()], is_key
+
+    def similarity(self, a: Any, b: Any) -> Any:
+        """The cosine of two keys, a float; or of each of many keys with each of others, float32 (A, B).
+
+        Raises UnknownKeyError for keys that are unknown.
+        """
+        (first, _, is_one), (second, _, is_other) = self._queries(a), self._queries(b)
+        cosines = neighbors.unit_rows(first) @ neighbors.unit_rows(second).T
+        return float(cosines[0, 0]) if is_one and is_other else cosines
+
+    def doesnt_match(self, keys: Iterable[Any]) -> Any:
+        """The key whose vector lies farthest, by cosine, from the mean of all their directions, as gensim's does.
+
+        Unknown keys are left out, with a warning. Raises UnknownKeyError where none is known.
+        """
+        given = list(keys)
+        known = [key for key in given if key in self or self._is_made(key)]
+        if len(known) < len(given):
+            left = ", ".join(repr(key) for key in given if key not in known)
+            if not known:
+                raise UnknownKeyError(f"none of the keys {left} is among the {len(self):,} keys.")
+            warnings.warn(f"left out, for they are no keys: {left}", stacklevel=2)
+        if not known:
+            raise InputError("doesnt_match needs at least one key.")
+        units = neighbors.unit_rows(self._vectors_of(known))
+        return known[int(np.argmin(units @ units.mean(axis=0)))]
+
+    def most_similar(
         self,
-        positive: Sequence[str],
-        negative: Sequence[str] = (),
+        positive: Key | Sequence[Any] = (),
+        negative: Key | Sequence[Any] = (),
         k: int = 10,
         method: Literal["add", "mul"] = "add",
     ) -> Neighbors:
-        """Keys that are to `positive` what they are not to `negative`: b - a + c is positive [b, c], negative [a].
+        """Keys near to `positive` and far from `negative`: a is to b as c is to them, positive [b, c], negative [a].
 
         method: "add", cosine with the sum of the unit vectors (3CosAdd, Mikolov et al. 2013); "mul", the product of
         the shifted cosines of the positive over that of the negative (3CosMul, Levy and Goldberg 2014, equation 4).
-        The given keys are left out. Raises InputError for unknown keys, another method, or nothing positive.
+        The given keys are left out. Raises UnknownKeyError for unknown keys, InputError for another method, or no key.
         """
         if method not in ("add", "mul"):
             raise InputError(f"method must be 'add' or 'mul', not {method!r}.")
-        if not positive or isinstance(positive, str) or isinstance(negative, str):
-            raise InputError("positive must be a list of at least one key, negative a list of keys.")
         _check_k(k)
-        signs = [1] * len(positive) + [-1] * len(negative)
-        keys = [*positive, *negative]
-        rows = [self.row(key) for key in keys if not self._is_made(key)]
-        units = neighbors.unit_rows(self[keys])
+        sides = [[side] if text_of(side) is not None else list(side) for side in (positive, negative)]  # type: ignore[arg-type]
+        keys = [*sides[0], *sides[1]]
+        if not keys:
+            raise InputError("most_similar needs at least one key, positive or negative.")
+        signs = [1] * len(sides[0]) + [-1] * len(sides[1])
+        units = neighbors.unit_rows(self._vectors_of(keys))
+        rows = [row for row in self.rows(keys).tolist() if row >= 0]
         if method == "add":
             total = np.asarray(signs, np.float32) @ units
             groups = [(neighbors.unit_rows(total[None]), 1)]
@@ -234,6 +299,8 @@ class Embeddings:
         return self._index
 
     def _checked(self, vectors: np.ndarray) -> np.ndarray:
+        if vectors.dtype.kind not in "fiu":
+            raise InputError(f"a query is a key, keys, or a vector of {self.dim} numbers; got {vectors!r:.80}.")
         vectors = np.asarray(vectors, dtype=np.float32)
         if vectors.ndim != 2 or vectors.shape[1] != self.dim or not np.isfinite(vectors).all():
             raise InputError(f"a query vector must be {self.dim} finite numbers; got shape {vectors.shape[1:]}.")
@@ -278,7 +345,7 @@ class Embeddings:
 
     def _check_before_writing(self) -> None:
         check_contents(self._table(), "embeddings", InputError)
-        check_writable(self.keys)
+        check_writable(self.keys.names)
 
     @classmethod
     def load(cls, path: str | Path, format: str | None = None, mmap: bool = True) -> Embeddings:
@@ -296,9 +363,27 @@ class Embeddings:
         table = formats.read(Path(path), format, mmap)
         return cls._of(table)
 
-    def to_numpy(self) -> tuple[list[str], np.ndarray]:
+    def to_numpy(self) -> tuple[list[Any], np.ndarray]:
         """(keys, float32 (N, D)); the matrix is the embeddings' own, not a copy."""
         return list(self.keys), self.vectors
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table: key, vector (the same memory), and output and count where there are.
+
+        Libraries of frames take embeddings themselves, too: `polars.DataFrame(embeddings)`.
+        """
+        return libraries.to_arrow(self._table())
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame: keys are its index, dimensions its columns. InputError when pandas is not installed."""
+        return libraries.to_pandas(self._table())
+
+    def to_torch(self) -> Any:
+        """A float32 tensor (N, D), a copy, row by row as `keys`. InputError when PyTorch is not installed."""
+        return libraries.to_torch(self._table())
 
     def to_gensim(self) -> KeyedVectors:
         """A gensim KeyedVectors over a copy of the rows. InputError when gensim is not installed."""
@@ -313,7 +398,7 @@ class Embeddings:
 
         table = from_keyed_vectors(vectors)
         check_contents(table, "KeyedVectors", InputError)
-        return cls(table.keys, table.vectors, table.output, table.counts, table.meta)
+        return cls._of(table)
 
 
 def _check_k(k: int) -> None:

@@ -2,6 +2,7 @@
 
     Any2VecError
     ├── InputError       a flag, an option or an argument is not legal           (also a ValueError)
+    │   └── UnknownKeyError  embeddings have no such key                         (also a KeyError)
     ├── DataError        a file or a stream holds what cannot be read            (also a ValueError)
     ├── StorageError     a folder or file cannot be written, or is taken         (also an OSError)
     ├── FormatError      a folder or file is not any2vec's, too new, or damaged  (also a ValueError)
@@ -21,6 +22,12 @@ class Any2VecError(Exception):
 
 class InputError(Any2VecError, ValueError):
     """An option or argument is not legal; the message gives the legal interval."""
+
+
+class UnknownKeyError(InputError, KeyError):
+    """Embeddings have no such key; a KeyError, too, for they are asked as a dict is."""
+
+    __str__ = Exception.__str__  # a KeyError would quote the sentence
 
 
 class DataError(Any2VecError, ValueError):

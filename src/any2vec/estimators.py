@@ -17,7 +17,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 import any2vec
+from any2vec.data.io.arrow import TableReader
+from any2vec.data.io.files import is_table
 from any2vec.data.options import GraphOptions
+from any2vec.data.text.columns import Column
 from any2vec.data.text.text import TextOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
@@ -28,17 +31,18 @@ OWN = None
 _RUN = {"epochs": None, "threads": 0, "seed": 1}
 
 
-def _with_parameters(models: dict[str, type], options: type) -> Callable[[type], type]:
+def _with_parameters(models: dict[str, type], options: type, **more: Any) -> Callable[[type], type]:
     """Give a class an `__init__` with one keyword per field of `models` and `options`, as scikit-learn reads it.
 
-    A field that the models set differently has the default None: the chosen model's own.
+    A field that the models set differently has the default None: the chosen model's own. more: further parameters and
+    their defaults.
     """
     defaults: dict[str, Any] = {"model": next(iter(models))}
     for config in models.values():
         for item in fields(config):
             value = item.default if item.default is not MISSING else None
             defaults[item.name] = value if defaults.get(item.name, value) == value else OWN
-    defaults |= _RUN
+    defaults |= _RUN | more
     defaults |= {item.name: item.default for item in fields(options) if item.default is not MISSING}
 
     def decorate(cls: type) -> type:
@@ -78,7 +82,8 @@ class _Embedder(TransformerMixin, BaseEstimator):
         chosen = {item.name: values[item.name] for item in fields(config) if values[item.name] is not OWN}
         options = self._options(**{item.name: values[item.name] for item in fields(self._options)})
         run = {name: values[name] for name in _RUN}
-        result = any2vec.fit(config(**chosen), X, **run, **{self._reads: options})
+        data = X if values.get("graph") is None else values["graph"]
+        result = any2vec.fit(config(**chosen), data, **run, **{self._reads: options})
         self.embeddings_, self.summary_ = result.embeddings, result.summary
         self.n_features_out_ = self.embeddings_.dim
         return self
@@ -104,9 +109,10 @@ class WordEmbedder(_Embedder):
     Parameters: `model` ("skipgram" or "cbow"), the fields of `SkipGram` and `CBOW`, `epochs`, `threads`, `seed`, and
     the fields of `TextOptions`. None means the model's own default.
 
-    `fit(X)` takes what `any2vec.fit` takes for words: sentences (strings, or lists of words), or a path.
-    `transform(X)` takes documents (strings, or lists of words) and returns float32 (len(X), dim): the mean vector of
-    each document's known words, zeros where none is known. A document of one word gives that word's vector.
+    `fit(X)` takes what `any2vec.fit` takes for words: sentences (strings, or lists of words), a table, or a path.
+    `transform(X)` takes documents (strings, or lists of words; of a table those of `column`, or of its only column of
+    text) and returns float32 (len(X), dim): the mean vector of each document's known words, zeros where none is known.
+    A document of one word gives that word's vector.
     """
 
     _reads = "text"
@@ -115,7 +121,7 @@ class WordEmbedder(_Embedder):
         """Mean vectors of documents: float32 (len(X), dim). Raises NotFittedError before `fit`."""
         embeddings, vectors = self._fitted(), []
         options = TextOptions(**{item.name: getattr(self, item.name) for item in fields(TextOptions)})
-        for document in X:
+        for document in Column(X, None, options.column).values() if is_table(X) else X:
             rows = embeddings.rows(_words(document, options))
             rows = rows[rows >= 0]
             mean = embeddings.vectors[rows].mean(axis=0) if len(rows) else np.zeros(embeddings.dim)
@@ -131,15 +137,18 @@ def _words(document: str | Sequence[Any], options: TextOptions) -> list[str]:
     return [word.lower() for word in words] if options.lowercase else words
 
 
-@_with_parameters({"deepwalk": any2vec.DeepWalk, "node2vec": any2vec.Node2Vec}, GraphOptions)
+@_with_parameters({"deepwalk": any2vec.DeepWalk, "node2vec": any2vec.Node2Vec}, GraphOptions, graph=None)
 class NodeEmbedder(_Embedder):
     """Node vectors as a transformer of node ids.
 
     Parameters: `model` ("deepwalk" or "node2vec"), the fields of `DeepWalk` and `Node2Vec`, `epochs`, `threads`,
-    `seed`, and the fields of `GraphOptions`. None means the model's own default.
+    `seed`, and the fields of `GraphOptions`. None means the model's own default. `graph`: what `any2vec.fit` takes for
+    nodes (a path, a Graph, a table, a SciPy sparse matrix, a NetworkX graph, edges).
 
-    `fit(X)` takes what `any2vec.fit` takes for nodes: a path, a Graph, a SciPy sparse matrix, a NetworkX graph, edges.
-    `transform(X)` takes node ids and returns their vectors, float32 (len(X), dim); zeros for ids that were not seen.
+    `fit(X)` trains on `graph`, whatever X is, so that a pipeline takes node ids: `make_pipeline(NodeEmbedder(graph=G),
+    LogisticRegression()).fit(ids, classes)`. Without `graph` X is the graph.
+    `transform(X)` takes node ids (a list, an array, a column) and returns their vectors, float32 (len(X), dim); zeros
+    for ids that were not seen.
     """
 
     _reads = "graph"
@@ -147,10 +156,27 @@ class NodeEmbedder(_Embedder):
     def transform(self, X: Iterable[Any]) -> np.ndarray:
         """Vectors of node ids: float32 (len(X), dim). Raises NotFittedError before `fit`."""
         embeddings = self._fitted()
-        rows = embeddings.rows(str(key) for key in X)
+        rows = embeddings.rows(_column(X))
         vectors = np.asarray(embeddings.vectors[rows], dtype=np.float32)
         vectors[rows < 0] = 0
         return vectors
+
+
+def _column(X: Any) -> Any:
+    """Node ids of a list, an array (N,) or (N, 1), or a table of one column.
+
+    Raises:
+        InputError: there are several columns.
+    """
+    table = TableReader(X, None) if is_table(X) else None
+    width = len(table.names) if table else X.shape[1] if getattr(X, "ndim", 1) == 2 else 1
+    if width != 1:
+        raise InputError(f"node ids are one column, got {width}; give that of the ids.")
+    if table is None:
+        return np.asarray(X).ravel() if getattr(X, "ndim", 1) == 2 else X
+    (name,) = table.names
+    ids = (key for batch in table.batches([name], 8192) for key in batch[name].to_pylist())
+    return (key.decode() if isinstance(key, bytes) else key for key in ids)
 
 
 @_with_parameters({"ga-mlp": any2vec.GAMLP}, GraphOptions)

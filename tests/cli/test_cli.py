@@ -87,6 +87,8 @@ def test_nearest_and_analogy(place: Path) -> None:
     assert -1 <= near["neighbors"][2]["score"] <= near["neighbors"][0]["score"] <= 1.0001
     assert len(run("nearest", str(place / "nodes"), "l1", "r1", "-k", "2")["queries"]) == 2
     assert len(run("analogy", str(place / "words"), "red", "blue", "cat", "-k", "4")["answers"]) == 4
+    some = invoke("nearest", str(place / "words"), "red", "grey", "cat", "-k", "2", code=2)
+    assert "nearest to red" in some.stdout and "nearest to cat" in some.stdout and "'grey' is not among" in some.stderr
     shown = invoke("nearest", str(place / "words"), "red", "-k", "2").stdout
     assert "nearest to red" in shown and "cosine" in shown and "\x1b" not in shown
 

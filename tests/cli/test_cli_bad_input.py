@@ -94,6 +94,13 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("init has another dim", TEXT.encode(), [*WORDS, "--init", "vectors", "--dim", "7"], "dim"),
     ("config key", b"windwo = 3", ["train", "cbow", "x", "--config", "in"], "did you mean 'window'"),
     ("config is no TOML", b"window = ", ["train", "cbow", "x", "--config", "in"], "not TOML"),
+    ("config is nested deeply", b"window = " + b"[" * 5000, ["train", "cbow", "x", "--config", "in"], "not TOML"),
+    (
+        "schema is nested deeply",
+        b"label = " + b"[" * 5000,
+        ["train", "fm", "in", "--schema", "in", "--out", "out"],
+        "not TOML",
+    ),
     ("walk: no edges", b"# nothing\n", ["walk", "in", "--out", "out", "--quiet"], "edge"),
     ("walk: out exists", b"a b\n", ["walk", "in", "--out", "taken", "--quiet"], "--overwrite"),
     ("split: share", b"a b\nb c\n", ["split", "in", "--out", "out", "--test-share", "1.5", "--quiet"], "share"),

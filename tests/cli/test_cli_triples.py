@@ -57,6 +57,9 @@ def test_from_a_file_to_ranks(here: Path) -> None:
     assert (here / "out" / "evaluation.jsonl").is_file()
     assert "e1" in done("nearest", "out", "e1", "-k", "99") and (here / "out" / "relations.tsv").is_file()
     done("report", "out")
+    assert done("score", "out", "test.tsv", "--out", "-") == done("score", "out", "test.tsv") != ""
+    (here / "out" / "run.json").write_text("[" * 100_000)
+    assert "run.json, line 1: not JSON" in run("report", "out").output
 
 
 def test_what_is_reported_of_a_run(here: Path) -> None:

@@ -74,7 +74,8 @@ def test_the_last_whole_record_is_shown(run: Path) -> None:
 
 def test_damaged_records_are_left_out_and_others_shown(run: Path) -> None:
     with (run / "progress.jsonl").open("ab") as file:
-        file.write(b"{nonsense}\n[1]\n\xff\xfe\n" + record(50).encode())
+        file.write(b"{nonsense}\n[1]\n\xff\xfe\n" + b"[" * 100_000 + b"\n" + record(50).encode())
+    (run / "run.json").write_text("[" * 100_000)
     assert LiveRun(run).view().record["words"] == 50
 
 

@@ -100,7 +100,7 @@ def fitted(model: Any, data: Any, place: Place, **options: Any) -> Outcome:
 
 def returned(embeddings: Any) -> dict[str, Any]:
     """The arrays and keys of vectors in memory, by name."""
-    found = {"keys": list(embeddings.keys), "vectors": embeddings.vectors, "counts": embeddings.counts}
+    found = {"keys": list(embeddings.keys.names), "vectors": embeddings.vectors, "counts": embeddings.counts}
     return found if embeddings.output is None else found | {"output": embeddings.output}
 
 

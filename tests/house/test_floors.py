@@ -35,7 +35,8 @@ DOORS = {
     "sklearn": {"evaluate", "report", "estimators"},
     "pyarrow": {"data", "formats"}, "zstandard": {"data"}, "safetensors": {"formats"},
     "usearch": {"neighbors"}, "gensim": {"formats"}, "networkx": {"data"}, "torch_geometric": {"data", "sampling"},
-    "torch": {"cluster", "data", "models", "nn", "sampling"}, "ray": {"cluster"}, "pymetis": {"plan"}, "pandas": set(),
+    "torch": {"cluster", "data", "formats", "models", "nn", "sampling"}, "ray": {"cluster"}, "pymetis": {"plan"},
+    "pandas": {"formats"},
     "httpx": {"sources"}, "feedparser": {"sources"}, "confluent_kafka": {"sources"}, "redis": {"sources"},
     "protego": {"sources"}, "resiliparse": {"sources"},
 }  # fmt: skip

@@ -44,7 +44,9 @@ def test_looks_up_rows_and_keys() -> None:
         {"keys": [], "vectors": np.zeros((0, 3))},
         {"keys": ["a"], "vectors": np.zeros((1, 3)), "output": np.zeros((1, 2))},
         {"keys": ["a"], "vectors": np.zeros((1, 3)), "counts": np.zeros(2)},
-        {"keys": [1], "vectors": np.zeros((1, 3))},
+        {"keys": [1, "a"], "vectors": np.zeros((2, 3))},
+        {"keys": [1.5], "vectors": np.zeros((1, 3))},
+        {"keys": [1 << 63], "vectors": np.zeros((1, 3))},
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(arguments: dict) -> None:
@@ -83,7 +85,7 @@ def test_unknown_key_of_clicks() -> None:
 
 def test_nearest_finds_the_planted_group(rng: np.random.Generator) -> None:
     embeddings = clusters(rng)
-    for key, found in zip(embeddings.keys, embeddings.nearest_batch(embeddings.keys, k=4), strict=True):
+    for key, found in zip(embeddings.keys, embeddings.nearest(embeddings.keys, k=4), strict=True):
         group = key.split("_")[0]
         assert {name.split("_")[0] for name, _ in found} == {group}
         assert key not in dict(found)
@@ -96,12 +98,12 @@ def test_nearest_agrees_with_the_plain_twin_for_any_block(rng: np.random.Generat
     cosine = unit @ unit.T
     np.fill_diagonal(cosine, -2)
     expected = np.argsort(-cosine, axis=1)[:, :7]
-    whole = embeddings.nearest_batch(embeddings.keys, 7)
+    whole = embeddings.nearest(embeddings.keys, 7)
     monkeypatch.setattr(neighbors, "QUERY_BLOCK", 13)
     monkeypatch.setattr(
         neighbors, "row_blocks", lambda matrix, block_bytes=0: (slice(i, min(i + 11, 300)) for i in range(0, 300, 11))
     )
-    parts = embeddings.nearest_batch(embeddings.keys, 7)
+    parts = embeddings.nearest(embeddings.keys, 7)
     for row in range(300):
         assert [int(key) for key, _ in whole[row]] == expected[row].tolist()
         assert [key for key, _ in parts[row]] == [key for key, _ in whole[row]]
@@ -118,7 +120,7 @@ def test_nearest_of_a_vector_keeps_all_keys_and_asks_for_its_length(rng: np.rand
             embeddings.nearest(bad)
     with pytest.raises(InputError):
         embeddings.nearest("3_1", k=0)
-    assert embeddings.nearest_batch([], 3) == []
+    assert embeddings.nearest([], 3) == []
 
 
 def test_a_zero_row_is_nobodys_neighbor() -> None:
@@ -135,8 +137,8 @@ def test_nan_rows_are_found_when_norms_are_computed() -> None:
 def test_approximate_recall_is_at_least_95_percent(rng: np.random.Generator) -> None:
     embeddings = Embeddings([str(i) for i in range(3000)], rng.standard_normal((3000, 24)))
     queries = [str(i) for i in range(0, 3000, 30)]
-    exact = embeddings.nearest_batch(queries, 10)
-    approximate = embeddings.nearest_batch(queries, 10, approximate=True)
+    exact = embeddings.nearest(queries, 10)
+    approximate = embeddings.nearest(queries, 10, approximate=True)
     met = sum(len(dict(a).keys() & dict(b).keys()) for a, b in zip(exact, approximate, strict=True))
     assert met / (10 * len(queries)) >= 0.95
     assert all(query not in dict(found) for query, found in zip(queries, approximate, strict=True))
@@ -156,7 +158,7 @@ def parallelograms(rng: np.random.Generator) -> Embeddings:
 def test_analogy_closes_the_parallelogram(rng: np.random.Generator, method: str) -> None:
     embeddings = parallelograms(rng)
     for i in range(1, 12):
-        found = embeddings.analogy([f"he{i}", "she0"], ["he0"], k=3, method=method)  # type: ignore[arg-type]
+        found = embeddings.most_similar([f"he{i}", "she0"], ["he0"], k=3, method=method)  # type: ignore[arg-type]
         assert found[0][0] == f"she{i}"
         assert not {"he0", "she0", f"he{i}"} & dict(found).keys()
 
@@ -165,9 +167,9 @@ def test_analogy_scores_follow_their_formulas(rng: np.random.Generator) -> None:
     embeddings = parallelograms(rng)
     unit = {key: row / np.linalg.norm(row) for key, row in zip(embeddings.keys, embeddings.vectors, strict=True)}
     target = unit["she0"] - unit["he0"] + unit["he1"]
-    key, score = embeddings.analogy(["she0", "he1"], ["he0"], k=1)[0]
+    key, score = embeddings.most_similar(["she0", "he1"], ["he0"], k=1)[0]
     assert score == pytest.approx(float(unit[key] @ target / np.linalg.norm(target)), abs=1e-5)
-    key, score = embeddings.analogy(["she0", "he1"], ["he0"], k=1, method="mul")[0]
+    key, score = embeddings.most_similar(["she0", "he1"], ["he0"], k=1, method="mul")[0]
     shifted = {name: (1 + float(unit[key] @ unit[name])) / 2 for name in ("she0", "he1", "he0")}
     assert score == pytest.approx(shifted["she0"] * shifted["he1"] / (shifted["he0"] + 0.001), rel=1e-4)
 
@@ -175,11 +177,11 @@ def test_analogy_scores_follow_their_formulas(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda e: e.analogy([], ["a"]),
-        lambda e: e.analogy("ab", ["a"]),
-        lambda e: e.analogy(["a"], ["?"]),
-        lambda e: e.analogy(["a"], ["b"], method="sum"),
-        lambda e: e.analogy(["a"], ["b"], k=-1),
+        lambda e: e.most_similar([], []),
+        lambda e: e.most_similar("ab", ["a"]),
+        lambda e: e.most_similar(["a"], ["?"]),
+        lambda e: e.most_similar(["a"], ["b"], method="sum"),
+        lambda e: e.most_similar(["a"], ["b"], k=-1),
     ],
 )
 def test_illegal_analogies_are_input_errors(call) -> None:

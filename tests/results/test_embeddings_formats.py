@@ -296,7 +296,7 @@ def test_columns_of_other_writers(tmp_path: Path) -> None:
 
     pq.write_table(pa.table({"id": [5, 7], "embedding": [[1.0, 2.0], [3.0, 4.0]]}), tmp_path / "v.parquet")
     loaded = Embeddings.load(tmp_path / "v.parquet")
-    assert (list(loaded.keys), loaded.vectors.tolist()) == (["5", "7"], [[1, 2], [3, 4]])
+    assert (list(loaded.keys), loaded.vectors.tolist()) == ([5, 7], [[1, 2], [3, 4]])
     for bad in ({"id": ["a", "b"], "v": [[1.0], [1.0, 2.0]]}, {"id": ["a"], "v": [None]}, {"id": ["a"], "v": [1.0]}):
         pq.write_table(pa.table(bad), tmp_path / "bad.parquet")
         with pytest.raises(FormatError):
@@ -305,7 +305,7 @@ def test_columns_of_other_writers(tmp_path: Path) -> None:
 
 def test_npy_without_keys_numbers_its_rows(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.eye(3))
-    assert list(Embeddings.load(tmp_path / "v.npy").keys) == ["0", "1", "2"]
+    assert list(Embeddings.load(tmp_path / "v.npy").keys) == [0, 1, 2]
     np.savez(tmp_path / "v.npz", keys=np.array([4, 5]), vectors=np.eye(2))
     assert list(Embeddings.load(tmp_path / "v.npz").keys) == ["4", "5"]
 

@@ -6,6 +6,7 @@ from dataclasses import fields
 from itertools import combinations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -86,3 +87,28 @@ def test_nodes() -> None:
     assert near == {"l"}
     assert clone(embedder).get_params()["q"] == 0.5
     assert embedder.summary_["rows"] == 12
+
+
+@pytest.mark.parametrize("wrap", [lambda columns: columns, pa.table], ids=["dict", "Arrow"])
+def test_documents_and_ids_of_tables(wrap) -> None:
+    documents = [" ".join(sentence) for sentence in SENTENCES]
+    table = wrap({"n": np.arange(len(documents)), "text": documents})
+    embedder, plain = WordEmbedder(**SMALL, column="text").fit(table), WordEmbedder(**SMALL).fit(documents)
+    assert np.array_equal(embedder.transform(table), plain.transform(documents))
+    assert embedder.transform(wrap({"text": ["red", None, "dog"]})).shape == (3, 8)
+    source, target = zip(*CLIQUES, strict=True)
+    nodes = NodeEmbedder(dim=8, epochs=1, threads=1).fit(wrap({"src": source, "dst": target}))
+    expected = nodes.transform(["l0", "?", "r1"])
+    assert expected.shape == (3, 8) and not expected[1].any() and expected[0].any()
+    for ids in (wrap({"id": ["l0", "?", "r1"]}), np.array([["l0"], ["?"], ["r1"]]), np.array(["l0", "?", "r1"])):
+        assert np.array_equal(nodes.transform(ids), expected)
+    with pytest.raises(InputError, match="node ids are one column, got 2"):
+        nodes.transform(wrap({"src": source, "dst": target}))
+
+
+def test_nodes_in_a_pipeline() -> None:
+    ids = [f"{side}{number}" for side in "lr" for number in range(6)]
+    embedder = NodeEmbedder(graph=CLIQUES, model="deepwalk", dim=8, epochs=5, threads=1, window=2)
+    model = make_pipeline(embedder, LogisticRegression(C=1000)).fit(ids[:5] + ids[6:11], [0] * 5 + [1] * 5)
+    assert model.predict(["l5", "r5"]).tolist() == [0, 1]
+    assert clone(embedder).graph == CLIQUES

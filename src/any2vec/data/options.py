@@ -31,7 +31,7 @@ class TextOptions:
     bad_bytes: str = "replace"
     """invalid UTF-8: error, replace or skip"""
     column: str | None = None
-    """column of Parquet or Arrow; by default the only one"""
+    """column of a table, Parquet, Arrow, CSV, TSV or JSON Lines; of the first three by default the only one"""
 
     def __post_init__(self) -> None:
         if self.bad_bytes not in BAD_BYTES:
@@ -94,12 +94,24 @@ def check_delimiter(delimiter: str | None) -> None:
         )
 
 
+def joined_columns(columns: Any, names: str) -> str | None:
+    """Names of columns as options keep them, split by commas; a list or tuple is joined. names: what they are of.
+
+    Raises:
+        InputError: they are too few or too many.
+    """
+    joined = ",".join(columns) if isinstance(columns, list | tuple) else columns
+    if joined is not None and not (1 <= joined.count(",") <= 2 and all(joined.split(","))):
+        raise InputError(f"use_columns must be {names}, got {columns!r}.")
+    return joined
+
+
 @dataclass(frozen=True, kw_only=True)
 class GraphOptions:
     """How a graph is read.
 
-    Edges of a directed graph go from the first to the second node only. delimiter space: any run of spaces and tabs. No
-    comment characters: for ids such as #tag.
+    Edges of a directed graph go from the first to the second node only. By default the delimiter is guessed; space: any
+    run of spaces and tabs. No comment characters: for ids such as #tag.
     """
 
     directed: bool = False
@@ -107,11 +119,13 @@ class GraphOptions:
     weighted: bool | None = None
     """the third column is a weight; by default if present"""
     delimiter: str | None = None
-    """tab, comma, semicolon, pipe, space or one character; by default guessed"""
+    """tab, comma, semicolon, pipe, space or one character"""
     header: bool | None = None
     """the first line names the columns; by default guessed"""
     comment: str = "#%"
     """characters that start a comment line"""
+    use_columns: str | None = None
+    """of a table: src,dst[,weight]; by default by name"""
 
     def __post_init__(self) -> None:
         for name, allowed in (("directed", (True, False)), ("weighted", (True, False, None))):
@@ -120,6 +134,7 @@ class GraphOptions:
         check_delimiter(self.delimiter)
         if not self.comment.isascii() or any(mark in self.comment for mark in " \t\r\n\0"):
             raise InputError(f"comment must hold ASCII characters other than white space, got {self.comment!r}.")
+        object.__setattr__(self, "use_columns", joined_columns(self.use_columns, "src,dst or src,dst,weight"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,6 +166,9 @@ class TripleOptions:
     """tab, comma, semicolon, pipe, space or one character; by default guessed"""
     header: bool | None = None
     """the first line names the columns; by default guessed"""
+    use_columns: str | None = None
+    """of a table: head,relation,tail; by default by name"""
 
     def __post_init__(self) -> None:
         check_delimiter(self.delimiter)
+        object.__setattr__(self, "use_columns", joined_columns(self.use_columns, "head,relation,tail or head,tail"))

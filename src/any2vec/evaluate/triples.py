@@ -18,6 +18,7 @@ import numpy as np
 
 from any2vec.checks import check_choice
 from any2vec.data.triples.triples import TripleReport, Triples, read_triples
+from any2vec.data.vocab.user_keys import UserKeys
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import DataError, InputError
 
@@ -228,7 +229,7 @@ def score_triple_file(scorer: Scorer, data: Path | str) -> Iterator[str]:
 
 def _named(scorer: Scorer) -> Triples:
     """No triples, but the names that have rows."""
-    entities, relations = Keys.of(scorer.entities), Keys.of(scorer.relations)
+    entities, relations = (Keys.of(UserKeys(keys).names) for keys in (scorer.entities, scorer.relations))
     empty = np.empty(0, np.int32)
     report = TripleReport(num_triples=0, num_entities=len(entities), num_relations=len(relations))
     return Triples(empty, empty, empty, entities, relations, report)

@@ -12,6 +12,7 @@ import numpy as np
 
 from any2vec.checks import parse_json
 from any2vec.data.io.npy import load_npy
+from any2vec.data.vocab.user_keys import INTEGERS
 from any2vec.errors import FormatError, InputError
 from any2vec.formats import safetensors_file
 from any2vec.formats.native import tensors_of
@@ -67,8 +68,9 @@ def read_npy(path: Path, mmap: bool) -> Table:
     except (OSError, ValueError):
         raise FormatError(f"{path.name}: not a readable npy file; damaged or cut short.") from None
     vectors = np.asarray(_matrix(array, path.name))
-    keys, counts = _keys_beside(path) or ([str(row) for row in range(len(vectors))], None)
-    return Table(keys, vectors, None, counts)
+    if (found := _keys_beside(path)) is not None:
+        return Table(found[0], vectors, None, found[1])
+    return Table([str(row) for row in range(len(vectors))], vectors, meta={INTEGERS: True})
 
 
 def write_npy(path: Path, table: Table, dtype: str) -> None:
@@ -94,15 +96,16 @@ def read_npz(path: Path, mmap: bool) -> Table:
         raise FormatError(f"{path.name}: 'counts' must be whole numbers.")
     output = _matrix(arrays["output"], path.name) if "output" in arrays else None
     counts = None if counts is None else counts.astype(np.int64)
-    return Table([str(key) for key in keys.tolist()], _matrix(arrays["vectors"], path.name), output, counts)
+    meta = {INTEGERS: True} if keys.dtype.kind in "iu" else {}
+    return Table([str(key) for key in keys.tolist()], _matrix(arrays["vectors"], path.name), output, counts, meta)
 
 
 def write_npz(path: Path, table: Table, dtype: str) -> None:
-    """Write "keys" (a NumPy array of strings, as wide as the longest), "vectors", "output" and "counts"."""
+    """Write "keys" (integers, or strings in an array as wide as the longest), "vectors", "output" and "counts"."""
     keys = list(table.keys)
     if any(key.endswith("\0") for key in keys):
         raise InputError("format 'npz' cannot hold a key that ends in NUL; use 'folder' or 'parquet'.")
-    arrays = {"keys": np.array(keys, dtype=np.str_)}
+    arrays = {"keys": np.array(keys, dtype=np.int64 if table.meta.get(INTEGERS) else np.str_)}
     for name, matrix in (("vectors", table.vectors), ("output", table.output)):
         if matrix is not None:
             arrays[name] = to_float16(matrix, name) if dtype == "float16" else matrix
@@ -117,11 +120,13 @@ _VECTOR_NAMES = ("vector", "embedding", "vectors", "embeddings", "values")
 _ROW_GROUP_BYTES = 32 << 20
 
 
-def _schema(table: Table, dtype: str) -> pa.Schema:
+def arrow_schema(table: Table, dtype: str) -> pa.Schema:
+    """Of a table in columns: key, vector, and output and count where there are."""
     from any2vec.data.io.arrow import pa
 
     number = pa.float16() if dtype == "float16" else pa.float32()
-    fields = [pa.field("key", pa.string()), pa.field("vector", pa.list_(number, table.vectors.shape[1]))]
+    key = pa.int64() if table.meta.get(INTEGERS) else pa.string()
+    fields = [pa.field("key", key), pa.field("vector", pa.list_(number, table.vectors.shape[1]))]
     if table.output is not None:
         fields.append(pa.field("output", pa.list_(number, table.vectors.shape[1])))
     if table.counts is not None:
@@ -140,7 +145,7 @@ def _batches(table: Table, dtype: str, schema: pa.Schema) -> Iterator[pa.RecordB
     keys = iter(table.keys)
     for block in row_blocks(table.vectors, _ROW_GROUP_BYTES):
         names = list(islice(keys, block.stop - block.start))
-        arrays = [pa.array(names, pa.string()), column(table.vectors, block)]
+        arrays = [pa.array(names, pa.string()).cast(schema.field("key").type), column(table.vectors, block)]
         if table.output is not None:
             arrays.append(column(table.output, block))
         if table.counts is not None:
@@ -152,7 +157,7 @@ def write_parquet(path: Path, table: Table, dtype: str) -> None:
     """Write row groups of some 32 MB, uncompressed numbers. Memory O(row group)."""
     from any2vec.data.io.arrow import parquet
 
-    schema = _schema(table, dtype)
+    schema = arrow_schema(table, dtype)
     with parquet().ParquetWriter(path, schema, compression="NONE", use_dictionary=False) as writer:
         for batch in _batches(table, dtype, schema):
             writer.write_batch(batch)
@@ -162,7 +167,7 @@ def write_arrow(path: Path, table: Table, dtype: str) -> None:
     """Write an Arrow IPC file (also known as Feather 2), uncompressed. Memory O(batch)."""
     from any2vec.data.io.arrow import pa
 
-    schema = _schema(table, dtype)
+    schema = arrow_schema(table, dtype)
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for batch in _batches(table, dtype, schema):
             writer.write_batch(batch)
@@ -228,7 +233,10 @@ def _collect(table: TableReader, where: str) -> Table:
         meta = {}
     output = matrices["output"].finish() if "output" in matrices else None
     rows = matrices[vector].finish()
-    return Table(keys, rows, output, np.concatenate(counts) if counts else None, meta if isinstance(meta, dict) else {})
+    meta = meta if isinstance(meta, dict) else {}
+    if pa.types.is_integer(schema.field(key).type):
+        meta[INTEGERS] = True
+    return Table(keys, rows, output, np.concatenate(counts) if counts else None, meta)
 
 
 def read_parquet(path: Path, mmap: bool, form: str = "parquet") -> Table:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.data.vocab.user_keys import INTEGERS, UserKeys, key_meta
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.table import Table
 
@@ -22,9 +23,10 @@ def _keyed_vectors() -> Any:
 def to_keyed_vectors(table: Table) -> Any:
     """A KeyedVectors over a copy of the rows, with the counts as attribute "count"."""
     vectors = _keyed_vectors()(table.vectors.shape[1])
-    vectors.add_vectors(list(table.keys), np.array(table.vectors, dtype=np.float32))
+    keys = list(UserKeys(table.keys, table.meta.get(INTEGERS) is True))
+    vectors.add_vectors(keys, np.array(table.vectors, dtype=np.float32))
     if table.counts is not None:
-        for key, count in zip(table.keys, table.counts.tolist(), strict=True):
+        for key, count in zip(keys, table.counts.tolist(), strict=True):
             vectors.set_vecattr(key, "count", count)
     return vectors
 
@@ -38,11 +40,13 @@ def from_keyed_vectors(vectors: Any) -> Table:
     counts = getattr(vectors, "expandos", {}).get("count")
     if counts is not None and len(counts) != len(rows):
         counts = None
+    known = UserKeys(list(keys))
     return Table(
-        [str(key) for key in keys],
+        known.names,
         rows.astype(np.float32, copy=False),
         None,
         None if counts is None else np.asarray(counts, dtype=np.int64),
+        key_meta(known),
     )
 
 

@@ -34,7 +34,7 @@ class SyncOptions:
     rounds_per_epoch: Annotated[int | None, Whole(1, 1_000_000)] = None
     """rounds per epoch, 1..1,000,000; None: 1.5 per host, for clicks 8"""
     bits: int = 32
-    """bits of a number that is sent: 32, 16 or 8"""
+    """bits of each number sent: 32, 16 or 8"""
     overlap: bool = False
     """synchronize during the next round; for scheme pull-opt"""
     cache: str = "none"

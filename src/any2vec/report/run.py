@@ -163,7 +163,7 @@ def _figures(run: RunFolder, seed: int) -> list[Figure]:
     shown, vectors = shown[is_long][:MAP_ITEMS], vectors[is_long][:MAP_ITEMS]
     if len(shown) >= 3:
         points, colors = flatten(vectors, seed), clusters(vectors, seed)
-        keys = [run.embeddings.keys[int(row)] for row in shown]
+        keys = [run.embeddings.keys.names[int(row)] for row in shown]
         light, dark = (draw_map(points, keys, colors, theme) for theme in (LIGHT, DARK))
         figures.append(
             Figure("map", f"Map of the {len(keys)} most frequent items (t-SNE of cosine distances)", light, dark)
@@ -187,4 +187,4 @@ def _neighbors(embeddings: Embeddings, first: list[int]) -> list[tuple[str, list
     # the commonest words of a text ("the", "of") have dull neighbors: step over a tenth of the list, at most 50
     frequent = frequent[min(50, len(frequent) // 10) :: max(1, len(frequent) // 80)]
     rows = list(dict.fromkeys([*first, *(int(row) for row in frequent)]))[: max(NEIGHBOR_ITEMS, len(first))]
-    return [(embeddings.keys[row], embeddings.nearest(embeddings.keys[row], NEIGHBORS)) for row in rows]
+    return [(embeddings.keys.names[row], embeddings.nearest(embeddings.keys[row], NEIGHBORS)) for row in rows]

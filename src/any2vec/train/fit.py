@@ -47,6 +47,14 @@ class FitResult:
     """of a model of clicks its `ClickScorer`, of triples its `TripleScorer`, of nodes its `NodeClassifier`, or
     `NetworkClassifier`"""
 
+    def __repr__(self) -> str:
+        said = [str(self.summary.get("model", "")), repr(self.embeddings)]
+        said += [f"loss {self.summary['loss']:.4g}"] if isinstance(self.summary.get("loss"), float) else []
+        said += [f"{self.summary['seconds']:.1f} s"] if "seconds" in self.summary else []
+        said += [] if self.scorer is None else [type(self.scorer).__name__]
+        said += [] if self.path is None else [repr(str(self.path))]
+        return f"FitResult({', '.join(filter(None, said))})"
+
 
 def fit(
     model: Any,

@@ -41,18 +41,22 @@ def nearest(
 ) -> None:
     """The nearest neighbors of words or nodes, by cosine similarity."""
     embeddings = load(result, format)
-    answers = dict(zip(keys, embeddings.nearest_batch(keys, k, approximate), strict=True))
+    there = [key for key in keys if key in embeddings or embeddings.encoder is not None] or keys
+    answers = dict(zip(there, embeddings.nearest(there, k, approximate), strict=True))
     made = [key for key in answers if key not in embeddings]
+    missing = [key for key in keys if key not in answers]
     if as_json:
         queries = [
             {"key": key, "seen": key not in made, "neighbors": _listed(answer)} for key, answer in answers.items()
         ]
-        print_json(queries[0] if len(queries) == 1 else {"queries": queries})
-        return
-    titled = ((f"nearest to {key}", answer) for key, answer in answers.items())
-    show(*(_table(title, "cosine", answer) for title, answer in titled))
-    if made:
-        note(f"Not among the words of training, so made of characters: {', '.join(made)}.")
+        print_json(queries[0] if len(keys) == 1 else {"queries": queries, "unknown": missing})
+    else:
+        titled = ((f"nearest to {key}", answer) for key, answer in answers.items())
+        show(*(_table(title, "cosine", answer) for title, answer in titled))
+        if made:
+            note(f"Not among the words of training, so made of characters: {', '.join(made)}.")
+    if missing:
+        _ = embeddings[missing]  # which says what is near to them
 
 
 @guarded
@@ -68,7 +72,7 @@ def analogy(
 ) -> None:
     """A is to B as C is to ...?  `any2vec analogy DIR man king woman`."""
     embeddings = load(result, format)
-    answer = embeddings.analogy([b, c], [a], k=k, method=method)
+    answer = embeddings.most_similar([b, c], [a], k=k, method=method)
     if as_json:
         print_json({"a": a, "b": b, "c": c, "method": method, "answers": _listed(answer)})
     else:

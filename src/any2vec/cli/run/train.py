@@ -62,7 +62,7 @@ def _report(task: Task, spec: RunSpec, result: Any, as_json: bool, quiet: bool) 
         return
     _print_summary(task, spec, summary)
     if out is not None:
-        note(task.next_step(spec.model, out, result.embeddings.keys), quiet)
+        note(task.next_step(spec.model, out, result.embeddings.keys.names), quiet)
 
 
 def _host_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from any2vec.data.graph.graph import Graph, build_graph
 from any2vec.data.io.files import BLOCK_BYTES, display, is_regular, read_blocks
 from any2vec.data.options import DELIMITERS, GraphOptions, ProgressCall
 from any2vec.data.vocab.found_texts import integer_rows, string_rows
-from any2vec.errors import DataError
+from any2vec.errors import DataError, InputError
 
 NO_EDGES = "{} holds no edges; give at least one line with two ids."
 _CHUNK_LINES = 1 << 16
@@ -22,8 +22,9 @@ _SAMPLE_LINES = 64
 _SAMPLE_BYTES = 1 << 18
 _SHOWN_BYTES = 40
 _POWERS = 10.0 ** np.arange(23)
-_WORDS_OF_SRC = {"src", "source", "from", "fromnodeid", "node1", "node_1", "id1", "id_1", "head", "head_id"}
-_WORDS_OF_DST = {"dst", "target", "to", "tonodeid", "node2", "node_2", "id2", "id_2", "tail", "tail_id", "destination"}
+WORDS_OF_SRC = {"src", "source", "from", "fromnodeid", "node1", "node_1", "id1", "id_1", "head", "head_id"}
+WORDS_OF_DST = {"dst", "target", "to", "tonodeid", "node2", "node_2", "id2", "id_2", "tail", "tail_id", "destination"}
+"""names of columns, in small letters"""
 
 
 def text_blocks(name: str, progress: ProgressCall | None, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
@@ -240,6 +241,8 @@ def _split(rows: np.ndarray, keys: Any) -> tuple[np.ndarray, np.ndarray, Any]:
 
 def guess_form(text: np.ndarray, name: str, options: GraphOptions) -> EdgeForm:
     """Delimiter, header and columns, from the first lines."""
+    if options.use_columns is not None:
+        raise InputError(f"use_columns is for tables, and {name} is text, whose first columns are read; leave it out.")
     from any2vec.kernels.graph.edges import find_fields
 
     is_comment = np.zeros(256, np.uint8)
@@ -306,7 +309,7 @@ def _guess_header(rows: list[list[bytes]]) -> bool:
         return True
     names = [word.strip(b'"').decode("utf-8", "replace").lower() for word in first[:2]]
     comes_again = any(field in first[:2] for row in second for field in row[:2])  # then it is the name of a node
-    return names[0] in _WORDS_OF_SRC and names[1] in _WORDS_OF_DST and not comes_again
+    return names[0] in WORDS_OF_SRC and names[1] in WORDS_OF_DST and not comes_again
 
 
 def _is_number(field: bytes) -> bool:

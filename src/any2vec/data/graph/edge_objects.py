@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from any2vec.data.graph.graph import MAX_NODES, Graph, build_graph
 from any2vec.data.options import GraphOptions
 from any2vec.data.vocab.found_texts import integer_keys, integer_rows, string_rows
+from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import DataError, InputError
 
 _MAX_NODES_PER_ENTRY = 1000
@@ -30,17 +32,25 @@ def read_object(source: Any, options: GraphOptions) -> Graph:
         return _from_networkx(source, options)
     if isinstance(source, tuple) and len(source) in (2, 3) and all(_is_column(part) for part in source):
         return _from_columns(source, "The arrays", options)
+    if hasattr(source, "detach"):
+        is_index, source = source.ndim == 2 and len(source) == 2, _numpy(source)
+        if is_index:
+            return _from_columns(tuple(source), "The edge_index", options)
+    is_index = isinstance(source, np.ndarray) and source.ndim == 2 and len(source) == 2 and source.dtype.kind in "iu"
+    if is_index and source.shape[1] not in (2, 3):
+        return _from_columns(tuple(source), "The edge_index", options)
     if isinstance(source, np.ndarray) and source.ndim == 2 and source.shape[1] in (2, 3):
         columns = [source[:, column] for column in range(source.shape[1])]
         if source.dtype.kind == "f":
             columns[:2] = [_whole(column) for column in columns[:2]]
         return _from_columns(tuple(columns), "The array", options)
+    source = list(source) if isinstance(source, Iterator) else source
     if isinstance(source, list) and all(isinstance(pair, (tuple, list)) and len(pair) in (2, 3) for pair in source):
         return _from_pairs(source, options)
     raise InputError(
-        f"A graph cannot be made of {type(source).__name__}; give a path, a table (pandas, Polars, Arrow), a SciPy "
-        "sparse matrix, a NetworkX graph, a PyG Data, a tuple of arrays (src, dst[, weight]), an array with two or "
-        "three columns, or a list of pairs."
+        f"A graph cannot be made of {type(source).__name__}; give a path, a table (a frame, a dict of columns), a "
+        "SciPy sparse matrix, a NetworkX graph, a PyG Data, a tuple of arrays (src, dst[, weight]), an edge_index, an "
+        "array with two or three columns, or a list of pairs."
     )
 
 
@@ -183,10 +193,12 @@ def _check_nodes(num_nodes: int, num_edges: int, name: str) -> None:
 def _from_networkx(graph: Any, options: GraphOptions) -> Graph:
     name = "The NetworkX graph"
     nodes = list(graph.nodes)
-    if all(isinstance(node, (int, np.integer)) and not isinstance(node, bool) for node in nodes):
+    are_integers = all(isinstance(node, (int, np.integer)) and not isinstance(node, bool) for node in nodes)
+    if are_integers:
         nodes.sort()
     row = {node: index for index, node in enumerate(nodes)}
-    keys = [str(node) for node in nodes]
+    keys = Keys.of([str(node) for node in nodes])
+    keys.are_integers = are_integers and all(-(1 << 63) <= node < 1 << 63 for node in nodes[:1] + nodes[-1:])
     if len(set(keys)) < len(keys):
         raise DataError(f"{name} has different nodes with the same name (such as 1 and '1'); rename them.")
     edges = list(graph.edges(data="weight", default=None))

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.checks import did_you_mean
+from any2vec.data.graph.edge_list import WORDS_OF_DST, WORDS_OF_SRC
 from any2vec.data.graph.edge_objects import checked_weights
 from any2vec.data.graph.graph import Graph, build_graph
 from any2vec.data.io.arrow import TableReader, is_text, pa
@@ -18,7 +20,8 @@ _BATCH_ROWS = 1 << 20
 
 
 def read_table(source: Any, form: str | None, options: GraphOptions) -> Graph:
-    """The graph of the columns src and dst (else the first two), and weight where there is one of that name.
+    """The graph of the columns that the options name, else src and dst by their usual names (or the first two), and
+    weight where there is one of that name.
 
     source: a file of that form, or (None) a table in memory.
 
@@ -56,13 +59,16 @@ def choose_columns(schema: Any, name: str, options: GraphOptions) -> list[str]:
         raise DataError(f"{name} has two columns of the same name; rename one.")
     if len(names) < 2:
         raise DataError(f"{name} has {len(names)} column; an edge needs two: src and dst.")
-    ends = ["src", "dst"] if {"src", "dst"} <= set(names) else names[:2]
+    chosen = (options.use_columns or "").split(",") if options.use_columns else []
+    if missing := [column for column in chosen if column not in names]:
+        raise DataError(f"{name} has no column {missing[0]!r}; {did_you_mean(missing[0], names)}")
+    ends = chosen[:2] or _usual(names) or names[:2]
     for column in ends:
         kind = schema.field(column).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if not (pa.types.is_integer(kind) or is_text(kind)):
             raise DataError(f"{name} has {kind} in column {column}; ids are integers or strings.")
-    weight = next((column for column in _WEIGHT if column in names and column not in ends), None)
+    weight = next((column for column in chosen[2:] or _WEIGHT if column in names and column not in ends), None)
     if options.weighted and weight is None:
         raise DataError(f"{name} has no column named weight; rename it or pass --no-weighted (weighted=False).")
     if weight is None or options.weighted is False:
@@ -71,6 +77,12 @@ def choose_columns(schema: Any, name: str, options: GraphOptions) -> list[str]:
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise DataError(f"{name} has {kind} in column {weight}; weights are numbers.")
     return [*ends, weight]
+
+
+def _usual(names: list[str]) -> list[str]:
+    """The columns of sources and targets by their names; none: not both are there."""
+    found = [next((one for one in names if one.lower() in words), "") for words in (WORDS_OF_SRC, WORDS_OF_DST)]
+    return found if all(found) else []
 
 
 def _rows(src: Any, dst: Any) -> tuple[np.ndarray, np.ndarray, Any]:

@@ -1,7 +1,7 @@
 """The graph: compressed sparse rows with the users' ids beside them, and what was found while reading.
 
 On disk, a folder:
-    meta.json    {"format": "any2vec-graph", "version": 1, "is_directed", "report": {...}}
+    meta.json    {"format": "any2vec-graph", "version": 1, "is_directed", "integer_keys", "report": {...}}
     indptr.npy   int64 (num_nodes + 1,); indices.npy int32; weights.npy float32, (0,) when unweighted
     words.npy    uint8: the ids' UTF-8 bytes; offsets.npy int64 (num_nodes + 1,)
 """
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from any2vec.data.io.storage import atomic_folder, format_of_folder, read_meta, write_json
+from any2vec.data.vocab.user_keys import INTEGERS
 from any2vec.data.vocab.vocabulary import Keys, open_array
 from any2vec.errors import DataError, FormatError
 from any2vec.types import Csr
@@ -85,7 +86,7 @@ class Graph:
         with atomic_folder(folder, overwrite, FORMAT) as temporary:
             for (name, kind), array in zip(_ARRAYS.items(), arrays, strict=True):
                 np.save(temporary / f"{name}.npy", np.ascontiguousarray(array, kind))
-            meta = {"format": FORMAT, "version": VERSION, "is_directed": self.is_directed}
+            meta = {"format": FORMAT, "version": VERSION, "is_directed": self.is_directed, INTEGERS: keys.are_integers}
             write_json(temporary / "meta.json", meta | {"report": self.report.as_dict()})
 
     @classmethod
@@ -115,8 +116,18 @@ class Graph:
         )
         if not is_whole:
             raise damaged
-        csr = Csr(indptr, indices, arrays["weights"])
-        return cls(csr, Keys(arrays["words"], offsets), meta["is_directed"], report)
+        csr, keys = Csr(indptr, indices, arrays["weights"]), Keys(arrays["words"], offsets)
+        keys.are_integers = bool(meta[INTEGERS]) if INTEGERS in meta else _were_integers(keys)
+        return cls(csr, keys, meta["is_directed"], report)
+
+
+def _were_integers(keys: Keys) -> bool:
+    """Whether a folder that does not say it holds integer ids: those stand in ascending order, plainly written."""
+    try:
+        ids = [int(key) for key in keys] if len(keys) and keys[0].lstrip("-").isdecimal() else []
+    except ValueError:
+        return False
+    return bool(ids) and sorted(ids) == ids and all(map(str.__eq__, map(str, ids), keys))
 
 
 def is_graph(path: Path | str) -> bool:

@@ -34,9 +34,11 @@ def read_graph(
     """Read a graph; one that was read from a file before is found in the cache (by content and options).
 
     source: a file: edge list (plain, gz, zst, xz; `-`: standard input), Parquet, Arrow or Feather (columns src, dst[,
-    weight], else the first two), Matrix Market (.mtx); a folder that `Graph.save` wrote; a table in memory (pandas,
-    Polars, Arrow; columns as of a file); a SciPy sparse matrix; a NetworkX graph; a PyG `Data`; a tuple of arrays
-    (src, dst[, weight]); an array (num_edges, 2 or 3); a list of pairs.
+    weight] or of their usual names, else the first two; or as the options name them), Matrix Market (.mtx); a folder
+    that `Graph.save` wrote; a table in memory (pandas, Polars, Arrow, a Dataset of Hugging Face, a dict of columns;
+    columns as of a file); a SciPy sparse matrix; a NetworkX graph; a PyG `Data`; a tuple of arrays (src, dst[,
+    weight]); an edge_index (2, num_edges), an array of which may not be (2, 2) or (2, 3); an array (num_edges, 2 or 3);
+    pairs.
 
     Edge lists: spaces around fields, and with tab, comma or semicolon double quotes around them, are dropped, blank and
     comment lines skipped; a header is guessed when the first line's ids (or weight) are no numbers but the following

@@ -5,21 +5,23 @@ Import it where columns are read, not before: pyarrow is heavy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from any2vec.data.io.files import display
+from any2vec.data.io.files import display, is_table
 from any2vec.errors import Any2VecError, DataError
 
 __all__ = [
     "FieldCountError",
     "TableReader",
     "arrow_errors",
+    "csv",
     "is_binary",
     "is_list",
     "is_text",
@@ -29,6 +31,8 @@ __all__ = [
     "pc",
     "split_lines",
 ]  # fmt: skip
+_ROWS = 1 << 13
+"""of a Dataset that are read at a time"""
 _Batches = Callable[[list[str], int], Iterator[Any]]
 
 
@@ -37,6 +41,13 @@ def parquet() -> Any:
     import pyarrow.parquet
 
     return pyarrow.parquet
+
+
+def csv() -> Any:
+    """The module of delimited text."""
+    import pyarrow.csv
+
+    return pyarrow.csv
 
 
 @contextmanager
@@ -88,7 +99,7 @@ class TableReader:
     """The columns of a file or of a table in memory, some rows at a time.
 
     Args:
-        source: a file, or a table of any library that offers the Arrow PyCapsule interface (see `files.is_table`).
+        source: a file, or a table in memory (see `files.is_table`).
         form: of a file: parquet or arrow.
         error: the class of what is raised where it is damaged, or no table.
     """
@@ -99,9 +110,7 @@ class TableReader:
         self._source, self._form, self._error = source, form, error
         with self.errors():
             if form is None:
-                is_stream = hasattr(source, "__arrow_c_stream__")
-                table = pa.RecordBatchReader.from_stream(source) if is_stream else pa.table(source).to_reader()
-                self._source = table
+                self._source = _reader_of(source, self.name, error)
             with self._opened() as (schema, _):
                 self.schema, self.names = schema, list(schema.names)
 
@@ -139,6 +148,42 @@ class TableReader:
                     file = pa.ipc.open_stream(source)
                     batches = (batch for batch in file)
                 yield file.schema, lambda columns, num_rows: batches
+
+
+def _reader_of(source: Any, name: str, error: type[Any2VecError]) -> Any:
+    """A RecordBatchReader of a table in memory."""
+    if isinstance(source, Mapping):
+        if tables := [key for key, value in source.items() if is_table(value)]:
+            raise error(f"{name} holds several tables: {', '.join(tables)}; give one of them, data[{tables[0]!r}].")
+        columns = {key: _column(values) for key, values in source.items()}
+        if len(lengths := {key: len(column) for key, column in columns.items()}) and len({*lengths.values()}) > 1:
+            found = ", ".join(f"{key} {length:,}" for key, length in lengths.items())
+            raise error(f"{name} has columns of different lengths: {found}; give each row all of them.")
+        return pa.table(columns).to_reader()
+    if isinstance(source, list):
+        names = dict.fromkeys(key for row in source for key in row)
+        return pa.table({key: pa.array([row.get(key) for row in source]) for key in names}).to_reader()
+    if hasattr(source, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(source)
+    if hasattr(source, "__arrow_c_array__"):
+        return pa.table(source).to_reader()
+    tables = source.with_format("arrow").iter(batch_size=_ROWS)  # which follows a Dataset's shuffling and selection
+    first = next(tables, None)
+    if first is None:
+        raise error(f"{name} is empty; give one with rows.")
+    batches = (batch for table in chain([first], tables) for batch in table.to_batches())
+    return pa.RecordBatchReader.from_batches(first.schema, batches)
+
+
+def _column(values: Any) -> Any:
+    """A pyarrow array of the values of a column: a list, an array (a row of several axes is a list), a tensor."""
+    if hasattr(values, "__arrow_c_stream__"):
+        return pa.chunked_array(values)
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    if getattr(values, "ndim", 1) == 2:
+        return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values).ravel()), values.shape[1])
+    return pa.array(values, from_pandas=True)
 
 
 def _checked(values: Any) -> Any:
@@ -184,8 +229,6 @@ def split_lines(
     Raises:
         FieldCountError: a line has another number of fields. ArrowInvalid: it cannot be read.
     """
-    from pyarrow import csv
-
     wrong: list[Any] = []
 
     def on_wrong(row: Any) -> str:
@@ -197,11 +240,11 @@ def split_lines(
     names = [str(column) for column in range(num_columns)]
     include = [names[column] for column in chosen]
     try:
-        table = csv.read_csv(
+        table = csv().read_csv(
             pa.BufferReader(pa.py_buffer(text)),
-            csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
-            csv.ParseOptions(delimiter=delimiter, quote_char='"' if quotes else False, invalid_row_handler=on_wrong),
-            csv.ConvertOptions(include_columns=include, column_types=dict.fromkeys(include, kind)),
+            csv().ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
+            csv().ParseOptions(delimiter=delimiter, quote_char='"' if quotes else False, invalid_row_handler=on_wrong),
+            csv().ConvertOptions(include_columns=include, column_types=dict.fromkeys(include, kind)),
         )
     except pa.ArrowInvalid as error:
         if wrong and wrong[0].number is not None:

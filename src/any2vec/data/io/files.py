@@ -11,7 +11,7 @@ import stat
 import sys
 import threading
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
@@ -26,6 +26,8 @@ BLOCK_BYTES = 1 << 20
 STDIN = "-"
 PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc", ".arrows")
 """suffixes of files of columns"""
+RECORDS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
+"""suffix of a text of records -> its form"""
 _RAW_BYTES = 1 << 18
 _T = TypeVar("_T")
 
@@ -52,8 +54,14 @@ def expand_inputs(source: str | Path | Iterable[str | Path]) -> list[str]:
 
 def _expand(name: str) -> list[str]:
     path = Path(name)
-    if path.is_dir():
+    if (path / "dataset_dict.json").is_file():
+        splits = ", ".join(sorted(one.name for one in path.iterdir() if one.is_dir()))
+        raise DataError(f"{name} holds the splits {splits} of a dataset; give one of them, {name}/SPLIT.")
+    if (path / "dataset_info.json").is_file() and (path / "state.json").is_file():  # beside them, what a library wrote
+        files = list(path.glob("*.arrow"))
+    elif path.is_dir():
         files = [item for item in path.rglob("*") if not _is_hidden(item.relative_to(path)) and item.is_file()]
+    if path.is_dir():
         if not files:
             raise DataError(f"The folder {name} holds no files; give a folder with text files in it.")
         return [str(item) for item in sorted(files)]
@@ -88,8 +96,27 @@ def form_of(name: str) -> str:
     return "array" if suffix in (".npy", ".npz") or head.startswith(b"\x93NUMPY") else "text"
 
 
+def text_form(name: str) -> str:
+    """As `form_of`, of what words are read from: text of records is csv, tsv or jsonl, by its suffix, packed or not."""
+    form, path = form_of(name), Path(name)
+    if form != "text" or name == STDIN:
+        return form
+    return RECORDS.get((path.with_suffix("") if path.suffix.lower() in _SUFFIX else path).suffix.lower(), form)
+
+
 def is_table(source: Any) -> bool:
-    """Whether it is a table in memory, of any library: it offers the Arrow PyCapsule interface."""
+    """Whether it is a table in memory: of any library that offers the Arrow PyCapsule interface, a Dataset of Hugging
+    Face, a dict of columns, or a list of dicts, its rows."""
+    if isinstance(source, Mapping):
+        sized = (hasattr(column, "__len__") and not isinstance(column, str) for column in source.values())
+        return bool(source) and all(isinstance(key, str) for key in source) and all(sized)
+    if isinstance(source, list):
+        return bool(source) and all(isinstance(row, Mapping) for row in source)
+    if all(hasattr(source, name) for name in ("with_format", "column_names", "iter")):
+        return True
+    is_column = any(hasattr(source, name) for name in ("tolist", "to_list", "to_pylist"))
+    if is_column and not any(hasattr(source, name) for name in ("columns", "column_names", "schema")):
+        return False  # a Series, an Array: they offer the interface, too
     return hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")
 
 

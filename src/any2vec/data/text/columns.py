@@ -15,11 +15,14 @@ _BATCH_ROWS = 8192
 
 
 class Column:
-    """One column of a file; `kind` is text (a value is a sentence), words or ids (a value is a list)."""
+    """One column of a file, or (form None) of a table in memory.
 
-    def __init__(self, name: str, form: str, column: str | None) -> None:
-        self._table = TableReader(name, form)
-        self.name = name
+    `kind` is text (a value is a sentence), words or ids (a value is a list).
+    """
+
+    def __init__(self, source: Any, form: str | None, column: str | None) -> None:
+        self._table = TableReader(source, form)
+        self.name = self._table.name
         kinds = {field.name: _kind(field.type) for field in self._table.schema}
         self.column = self._choose(column, kinds, {field.name: str(field.type) for field in self._table.schema})
         self.kind = str(kinds[self.column])
@@ -37,8 +40,18 @@ class Column:
             return column
         usable = [name for name, kind in kinds.items() if kind is not None]
         if len(usable) != 1:
-            raise DataError(f"{self.name} needs a column to be named (--column); its columns are: {listed}.")
+            said = "--column, TextOptions(column=...)"
+            raise DataError(f"{self.name} needs a column to be named ({said}); its columns are: {listed}.")
         return usable[0]
+
+    def values(self) -> Iterator[Any]:
+        """Row by row a string, or a list of strings or integers; of a missing one an empty string."""
+        for batch in self._table.batches([self.column], _BATCH_ROWS):
+            for value in batch[self.column].to_pylist():
+                if isinstance(value, list):
+                    yield [_decoded(item) for item in value if item is not None]
+                else:
+                    yield _decoded(value or b"")
 
     def blocks(self) -> Iterator[Any]:
         """text: bytes, lines that each end with a line feed; words: pieces for the exact classes of the encoder, not
@@ -47,11 +60,15 @@ class Column:
         Raises:
             DataError: the file is damaged, or a value is not legal.
         """
-        convert = {"text": _lines, "words": _sentences, "ids": _ids}[self.kind]
+        convert = {"text": lines_of, "words": _sentences, "ids": _ids}[self.kind]
         for batch in self._table.batches([self.column], _BATCH_ROWS):
             with self._table.errors():
                 block = convert(batch[self.column], self.name)
             yield block
+
+
+def _decoded(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _kind(kind: Any) -> str | None:
@@ -64,7 +81,8 @@ def _kind(kind: Any) -> str | None:
     return "ids" if pa.types.is_integer(kind.value_type) else None
 
 
-def _lines(values: Any, name: str) -> bytes:
+def lines_of(values: Any, name: str) -> bytes:
+    """Values of a large_binary array, each on a line of its own."""
     rows = [value for value in values.to_pylist() if value]
     joined = b"\n".join(rows)
     if joined.count(b"\n") >= len(rows):  # a value is one sentence, whatever line ends it holds

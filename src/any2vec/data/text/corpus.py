@@ -22,6 +22,7 @@ import numpy as np
 
 from any2vec.data.io.array_file import ArrayFile
 from any2vec.data.io.storage import atomic_folder, format_of_folder, read_meta, write_json
+from any2vec.data.vocab.user_keys import INTEGERS, key_meta
 from any2vec.data.vocab.vocabulary import Keys, Vocabulary, open_array
 from any2vec.errors import FormatError, StorageError
 
@@ -74,6 +75,7 @@ class Corpus:
                 raise FormatError(f"{path} is damaged: meta.json gives {name} = {meta.get(name)}; write it again.")
         if meta.get("kind") not in KINDS:
             raise FormatError(f"{path} has corpus kind {meta.get('kind')!r}; known are {', '.join(KINDS)}.")
+        vocabulary.keys.are_integers = meta["kind"] == "ids" or bool(meta.get(INTEGERS))
         return cls(path, meta, tokens, vocabulary)
 
 
@@ -160,7 +162,8 @@ class CorpusWriter:
             "num_sentences": self.num_sentences,
             "num_types": len(vocabulary),
         }
-        write_json(self._temporary / "meta.json", {"format": FORMAT, "version": VERSION, **meta, **sizes})
+        meta = {"format": FORMAT, "version": VERSION, **meta, **key_meta(keys), **sizes}
+        write_json(self._temporary / "meta.json", meta)
         self._is_finished = True
         self._stack.close()
         return Corpus.open(self.folder)

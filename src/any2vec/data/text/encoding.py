@@ -14,10 +14,11 @@ from any2vec.data.io.files import (
     BLOCK_BYTES,
     content_hash,
     display,
-    form_of,
     is_regular,
+    is_table,
     prefetch,
     read_blocks,
+    text_form,
 )
 from any2vec.data.text.normalize import Normalizer, TextOptions
 from any2vec.data.text.sequences import Sentences, array_blocks, exact_piece, read_arrays
@@ -61,17 +62,19 @@ class Encoding:
         self._name = display(names[0]) if len(names) == 1 else f"The input ({len(names)} files)"
         done = 0
         for name in names:
-            form = form_of(name)
+            form = text_form(name)
             if self.meter.digest is not None:  # a stream among the files: each counts with its form and its bounds
                 self.meter.digest.update(f"\0{form}\0{'' if form == 'text' else content_hash(name)}\0".encode())
             if form == "text":
+                self._refuse_column(display(name), "plain text")
                 self._add_text(display(name), self._read(name))
             elif form == "array":
                 self._add_ids(name, read_arrays(name))
             else:
                 from any2vec.data.text.columns import Column
+                from any2vec.data.text.records import RecordColumn
 
-                column = Column(name, form, self.options.column)
+                column = (Column if form in ("parquet", "arrow") else RecordColumn)(name, form, self.options.column)
                 self._add(column.kind, name, column.blocks())
             if form != "text":
                 done += Path(name).stat().st_size
@@ -80,7 +83,16 @@ class Encoding:
             self.meter.report()
 
     def add_memory(self, source: Any) -> None:
-        """Sentences or an array, hashed as they pass."""
+        """A table, sentences or an array, hashed as they pass."""
+        if is_table(source):
+            from any2vec.data.text.columns import Column
+
+            column = Column(source, None, self.options.column)
+            self.form, self._name = column.kind, column.name
+            self._add(column.kind, column.name, self._metered(column.blocks()))
+            return
+        self._refuse_column(f"The {type(source).__name__}", "no table")
+        source = source.to_pylist() if hasattr(source, "to_pylist") else source  # of pyarrow, whose scalars are no text
         if hasattr(source, "__array__") and np.asarray(source).dtype.kind in "iufb":
             self.form, self._name = "ids", "The array"
             self._add_ids(self._name, self._metered(array_blocks(np.asarray(source), self._name)))
@@ -88,6 +100,13 @@ class Encoding:
         sentences = Sentences(source)
         self.form, self._name = sentences.kind, sentences.name
         self._add(sentences.kind, sentences.name, self._metered(sentences.blocks()))
+
+    def _refuse_column(self, name: str, what: str) -> None:
+        if self.options.column is not None:
+            raise DataError(
+                f"{name} is {what}, so it has no column {self.options.column!r}: leave column out, or give a table, "
+                "Parquet, Arrow, or a file named .csv, .tsv or .jsonl."
+            )
 
     def _metered(self, blocks: Iterable[Any]) -> Iterator[Any]:
         for block in blocks:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from any2vec.data.io.cache import Cache, Sources, signature_of
-from any2vec.data.io.files import STDIN, form_of, is_regular, packing_of, read_blocks, read_head
+from any2vec.data.io.files import STDIN, is_regular, packing_of, read_blocks, read_head, text_form
 from any2vec.data.options import TextOptions
 from any2vec.data.text.corpus import Corpus, CorpusWriter
 from any2vec.data.text.encoding import Encoding, Meter, ProgressCall
@@ -73,7 +73,7 @@ def cut_text(source: Any, hosts: int) -> TextParts:
 
 
 def _is_plain(name: str) -> bool:
-    return form_of(name) == "text" and packing_of(name, read_head(name)) is None
+    return text_form(name) == "text" and packing_of(name, read_head(name)) is None
 
 
 def _line_cuts(names: Sequence[str], ends: Sequence[int], hosts: int) -> list[int]:
@@ -159,5 +159,5 @@ def encode_part(
 def _identity(cache: Cache[Corpus], span: Span, signature: tuple[int, ...]) -> str:
     """What a span is, for the name of its corpus: its form, its place and a hash of its bytes."""
     if not span.is_cut:
-        return f"{form_of(span.name)} {cache.hash_file(span.name, signature)}"
+        return f"{text_form(span.name)} {cache.hash_file(span.name, signature)}"
     return f"text {span.start} {span.stop} {cache.hash_file(span.name, signature, span.start, span.stop)}"

@@ -65,7 +65,7 @@ def count_together(
         number_T[order_T] = _announce(transport, own, order_T)
         parts = []
     rank, arena, offsets, counts, digest, sizes = (part.array for part in transport.share(parts, PHASE))
-    kept = Vocabulary(Keys(arena, offsets), counts)
+    kept = Vocabulary(Keys(arena, offsets, own.keys.are_integers), counts)
     return SharedVocabulary(kept, int(sizes[0]), digest.tobytes().hex(), rank[number_T])
 
 

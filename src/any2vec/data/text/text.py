@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from any2vec.data.io.cache import Cache, Sources
-from any2vec.data.io.files import STDIN, expand_inputs, form_of, is_regular
+from any2vec.data.io.files import STDIN, expand_inputs, is_regular, text_form
 from any2vec.data.options import TextOptions
 from any2vec.data.text.corpus import FORMAT, VERSION, Corpus, CorpusWriter, is_corpus
 from any2vec.data.text.encoder import SAMPLE_TOKENS, CountingWriter, TextCounts
@@ -37,9 +37,10 @@ def encode_text(
     """Encode `source` and open the result; found in the cache when the same content was encoded so before.
 
     source: a path, folder, glob, `-` (standard input) or a list of those (plain, gz, zst, xz; Parquet, Arrow, Feather;
-    .npy, .npz of integers); or an iterable of sentences: strings, lists of words, lists or arrays of ids; or an integer
-    array (N,) or (M, N), where -1 ends a sentence. A list of strings is sentences when no string in it names a file and
-    one holds white space. The end of a file ends a sentence.
+    .npy, .npz of integers; by the column that the options name .csv, .tsv, .jsonl); a table in memory (pandas, Polars,
+    Arrow, a Dataset of Hugging Face, a dict of columns, a list of dicts); or an iterable of sentences: strings,
+    lists of words, lists or arrays of ids; or an integer array (N,) or (M, N), where -1 ends a sentence. A list of
+    strings is sentences when no string in it names a file and one holds white space. The end of a file ends a sentence.
     progress: called with (bytes read, bytes in all or None), bytes as they lie on the disk (packed).
     cache_dir: the cache's root, by default `$ANY2VEC_CACHE` or `~/.cache/any2vec`; corpora lie below `corpora/`.
 
@@ -80,7 +81,7 @@ def count_text(
     corpus = source if isinstance(source, Corpus) else None
     cache = corpora(cache_dir)
     if names and cache.folder.is_dir() and all(is_regular(name) for name in names):
-        corpus = cache.find(place_of(cache, options, [*map(form_of, names), *Sources(names).hashes(cache)]))
+        corpus = cache.find(place_of(cache, options, [*map(text_form, names), *Sources(names).hashes(cache)]))
     if corpus is not None:
         sample = np.asarray(corpus.tokens[:SAMPLE_TOKENS])
         return TextCounts(vocabulary=corpus.vocabulary, num_slots=len(corpus.tokens), source_bytes=0, sample=sample)
@@ -138,7 +139,7 @@ def _encode_files(
             sources.check_unchanged()
             return encoding.finish()
 
-    path = place_of(cache, options, [*map(form_of, names), *sources.hashes(cache)])
+    path = place_of(cache, options, [*map(text_form, names), *sources.hashes(cache)])
     return cache.get(path, make, sources.num_bytes, progress)
 
 

@@ -18,8 +18,9 @@ from any2vec.data.options import DELIMITERS, ProgressCall
 from any2vec.errors import DataError
 
 COMMENT = "#"
-_HEADS = {"head", "subject", "src", "source", "h", "s", "from", "entity1", "head_id"}
-_TAILS = {"tail", "object", "dst", "target", "t", "o", "to", "entity2", "tail_id"}
+RELATIONS = {"relation", "predicate", "rel", "r", "p", "edge_type", "relation_id"}
+HEADS = {"head", "subject", "src", "source", "h", "s", "from", "entity1", "head_id"}
+TAILS = {"tail", "object", "dst", "target", "t", "o", "to", "entity2", "tail_id"}
 _SHOWN = 60
 _PIECE = 1 << 24
 """bytes of text that are read at a time"""
@@ -36,6 +37,8 @@ class TripleColumns(NamedTuple):
     ignored_columns: int = 0
     literals: int = 0
     """statements of N-Triples whose object is no entity, left out"""
+    are_integers: tuple[bool, bool] = (False, False)
+    """whether entities, and relations, were integers in the source"""
 
 
 def read_triple_text(
@@ -114,7 +117,7 @@ def _pieces(name: str, progress: ProgressCall | None) -> Iterator[_Piece]:
 
 def _is_header(fields: list[str]) -> bool:
     named = [field.strip().strip('"').lower() for field in fields]
-    return named[0] in _HEADS and (named[min(2, len(named) - 1)] in _TAILS or named[1] in _TAILS)
+    return named[0] in HEADS and (named[min(2, len(named) - 1)] in TAILS or named[1] in TAILS)
 
 
 def _separated(piece: _Piece, mark: str, num_columns: int) -> TripleColumns:

@@ -1,7 +1,8 @@
 """Knowledge graphs: triples of head, relation and tail by row, with the users' names beside them.
 
 On disk, a folder:
-    meta.json                                {"format": "any2vec-triples", "version": 1, "report": {...}}
+    meta.json                                {"format": "any2vec-triples", "version": 1, "report": {...},
+                                              "integer_keys": [of entities, of relations]}
     head.npy, relation.npy, tail.npy         int32 (num_triples,)
     entity-words.npy, entity-offsets.npy     the entities' names: UTF-8 bytes, and int64 (num_entities + 1,)
     relation-words.npy, relation-offsets.npy the relations', likewise
@@ -18,12 +19,14 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.checks import did_you_mean
 from any2vec.data.io.files import expand_inputs, form_of, is_table
 from any2vec.data.io.storage import atomic_folder, read_meta, write_json
 from any2vec.data.options import ProgressCall, TripleOptions
 from any2vec.data.triples.rows import KnownRows, TripleStack, num_duplicates
-from any2vec.data.triples.text import TripleColumns, read_triple_text
+from any2vec.data.triples.text import HEADS, RELATIONS, TAILS, TripleColumns, read_triple_text
 from any2vec.data.vocab.found_texts import FoundTexts
+from any2vec.data.vocab.user_keys import INTEGERS, text_of
 from any2vec.data.vocab.vocabulary import Keys, open_array
 from any2vec.errors import DataError, FormatError, InputError
 from any2vec.machine import cache_root
@@ -32,7 +35,6 @@ FORMAT = "any2vec-triples"
 VERSION = 1
 LINK = "linked"
 """the relation of edges that have none"""
-_NAMES = (("head", "relation", "tail"), ("subject", "predicate", "object"), ("src", "rel", "dst"))
 _COLUMNS = ("head", "relation", "tail")
 _KEYS = ("entity", "relation")
 _TABLE_ROWS = 1 << 20
@@ -94,7 +96,9 @@ class Triples:
             for name, keys in zip(_KEYS, (self.entities, self.relations), strict=True):
                 np.save(made / f"{name}-words.npy", np.ascontiguousarray(keys.arena, np.uint8))
                 np.save(made / f"{name}-offsets.npy", np.ascontiguousarray(keys.offsets, np.int64))
-            write_json(made / "meta.json", {"format": FORMAT, "version": VERSION, "report": self.report.as_dict()})
+            meta = {"format": FORMAT, "version": VERSION, "report": self.report.as_dict()}
+            integers = [self.entities.are_integers, self.relations.are_integers]
+            write_json(made / "meta.json", meta | {INTEGERS: integers})
 
     @classmethod
     def open(cls, folder: Path | str) -> Triples:
@@ -124,6 +128,8 @@ class Triples:
         if not is_whole:
             raise damaged
         (head_M, relation_M, tail_M), (entities, relations) = columns, keys
+        said = list(meta.get(INTEGERS) or ()) if isinstance(meta.get(INTEGERS), list) else []
+        entities.are_integers, relations.are_integers = True in said[:1], True in said[1:]
         return cls(head_M, relation_M, tail_M, entities, relations, report)
 
 
@@ -134,9 +140,10 @@ def read_triples(
     """Read triples.
 
     source: a file: TSV, CSV or N-Triples (plain, gz, zst, xz; `-`: standard input), Parquet, Arrow or Feather (columns
-    head, relation, tail or their usual names, else the first three); a folder that `Triples.save` wrote; a table
-    in memory (pandas, Polars, Arrow); a list of (head, relation, tail). Those with two columns hold edges of one
-    relation. Rows are in order of first appearance, heads before tails in each piece that is read.
+    head, relation, tail or their usual names, else the first three; or as the options name them); a folder that
+    `Triples.save` wrote; a table in memory (pandas, Polars, Arrow, a Dataset of Hugging Face, a dict of columns); a
+    list of (head, relation, tail), an array or tensor (M, 3), or a tuple of three. Those with two columns hold edges of
+    one relation. Rows are in order of first appearance, heads before tails in each piece that is read.
 
     Args:
         known: take the rows of these: names that it lacks get row -1 (of a test set, say).
@@ -154,7 +161,7 @@ def read_triples(
     options = options or TripleOptions()
     if isinstance(source, Triples):
         return source
-    if isinstance(source, str | Path) and Path(source).is_dir():
+    if isinstance(source, str | Path) and Path(source).is_dir() and not (Path(source) / "dataset_info.json").is_file():
         return Triples.open(source)
     with TripleStack(cache_root(cache_dir) / "triples") as stack:
         return _encoded(_columns(source, options, progress), known, stack)
@@ -166,22 +173,38 @@ def _columns(source: Any, options: TripleOptions, progress: ProgressCall | None)
         if len(names) != 1:
             raise InputError(f"{source} names {len(names)} files; triples are read from one, so join them first.")
         if (form := form_of(names[0])) in ("parquet", "arrow"):
-            return _table_columns(names[0], form)
+            return _table_columns(names[0], form, options)
+        if options.use_columns is not None:
+            raise InputError(f"use_columns is for tables, and {names[0]} is text, whose first ones are read.")
         return read_triple_text(names[0], options.delimiter, options.header, progress)
-    return _table_columns(source, None) if is_table(source) else _list_columns(source)
+    return _table_columns(source, None, options) if is_table(source) else _list_columns(source)
 
 
-def _table_columns(source: Any, form: str | None) -> Iterator[TripleColumns]:
+def _chosen(names: list[str], name: str, options: TripleOptions) -> list[str]:
+    """The columns of heads, relations and tails, or of heads and tails."""
+    if options.use_columns is not None:
+        chosen = options.use_columns.split(",")
+        if missing := [column for column in chosen if column not in names]:
+            raise DataError(f"{name} has no column {missing[0]!r}; {did_you_mean(missing[0], names)}")
+        return chosen
+    usual = [next((one for one in names if one.lower() in words), "") for words in (HEADS, RELATIONS, TAILS)]
+    if all(usual) or (usual[0] and usual[2] and len(names) == 2):
+        return list(filter(None, usual))
+    if len(names) < 2:
+        raise DataError(f"{name} has {len(names)} column; a triple has three: head, relation and tail.")
+    return names[:3]
+
+
+def _table_columns(source: Any, form: str | None, options: TripleOptions) -> Iterator[TripleColumns]:
     from any2vec.data.io.arrow import TableReader, pa
 
     table = TableReader(source, form)
     name, names = table.name, table.names
-    chosen = next((wanted for wanted in _NAMES if set(wanted) <= set(names)), tuple(names[:3]))
-    if len(chosen) < 2:
-        raise DataError(f"{name} has {len(names)} column; a triple has three: head, relation and tail.")
+    chosen = _chosen(names, name, options)
     is_empty = True
-    for batch in table.batches(list(chosen), _TABLE_ROWS):
+    for batch in table.batches(chosen, _TABLE_ROWS):
         columns = []
+        integers = [pa.types.is_integer(batch[column].type) for column in chosen]
         for column, found in batch.items():
             if found.null_count:
                 raise DataError(f"{name} has empty values in column {column}; fill or drop them.")
@@ -190,27 +213,41 @@ def _table_columns(source: Any, form: str | None) -> Iterator[TripleColumns]:
             with table.errors():
                 columns.append(found.cast(pa.large_string()))
         is_empty &= not len(columns[0])
-        yield TripleColumns(columns, len(names) - len(chosen))
+        yield TripleColumns(columns, len(names) - len(chosen), are_integers=_of_sides(integers))
     if is_empty:
         raise DataError(f"{name} holds no triples; give at least one.")
 
 
+def _of_sides(integers: list[bool]) -> tuple[bool, bool]:
+    """Whether entities, and relations, are integers, by column."""
+    return integers[0] and integers[-1], len(integers) == 3 and integers[1]
+
+
 def _list_columns(source: Any) -> Iterator[TripleColumns]:
+    """The columns of rows, of an array or tensor (M, 3), or of a tuple of arrays of one axis."""
     from any2vec.data.io.arrow import pa
 
-    try:
-        rows = [tuple(map(str, row)) for row in source]
-    except TypeError:
-        raise InputError(
-            "Triples are a file, a folder, a table (pandas, Polars, Arrow), or a list of (head, relation, tail), got "
-            f"{type(source).__name__}."
-        ) from None
-    sizes = {len(row) for row in rows}
+    if isinstance(source, tuple) and all(getattr(part, "ndim", 0) == 1 for part in source):
+        columns, sizes = [list(part.tolist()) for part in source], {len(source)}
+        if len({len(column) for column in columns}) > 1:
+            raise DataError(f"Triples need as many names of each kind, got {[len(column) for column in columns]}.")
+    else:
+        try:
+            rows = [tuple(row) for row in (source.tolist() if hasattr(source, "tolist") else source)]
+        except TypeError:
+            raise InputError(
+                "Triples are a file, a folder, a table (a frame, a dict of columns), a list of (head, relation, tail), "
+                f"an array (M, 3) or a tuple of three, got {type(source).__name__}."
+            ) from None
+        sizes = {len(row) for row in rows}
+        columns = [list(column) for column in zip(*rows, strict=True)] if len(sizes) == 1 else []
     if len(sizes) > 1 or not sizes <= {2, 3}:
         raise DataError(f"Triples have three names each, edges two; got rows of {sorted(sizes)}.")
-    if not rows:
+    if not columns or not columns[0]:
         raise DataError("There are no triples; give at least one.")
-    yield TripleColumns([pa.array(column, pa.large_string()) for column in zip(*rows, strict=True)])
+    integers = [all(text_of(name) and not isinstance(name, str) for name in column) for column in columns]
+    texts = [pa.array(list(map(str, column)), pa.large_string()) for column in columns]
+    yield TripleColumns(texts, are_integers=_of_sides(integers))
 
 
 def _encoded(pieces: Iterable[TripleColumns], known: Triples | None, stack: TripleStack) -> Triples:
@@ -223,13 +260,17 @@ def _encoded(pieces: Iterable[TripleColumns], known: Triples | None, stack: Trip
     else:
         names = [KnownRows(keys) for keys in (known.entities, known.relations)]
     ignored = literals = 0
+    integers = np.ones(2, bool)
     for found in pieces:
         head, tail, size = found.columns[0], found.columns[-1], len(found.columns[0])
         relations = found.columns[1] if len(found.columns) == 3 else pa.array([LINK][:size], pa.large_string())
         relation_M = np.broadcast_to(names[1].rows_of(relations), size)
         stack.add(names[0].rows_of(head), relation_M, names[0].rows_of(tail))
+        integers &= found.are_integers
         ignored, literals = max(ignored, found.ignored_columns), literals + found.literals
     all_entities, all_relations = (rows.keys() for rows in names)
+    if known is None:
+        all_entities.are_integers, all_relations.are_integers = integers.tolist()
     columns = stack.columns()
     report = TripleReport(
         num_triples=len(columns[0]), num_entities=len(all_entities), num_relations=len(all_relations),

@@ -142,7 +142,8 @@ def integer_keys(ids: np.ndarray) -> Keys:
     """Keys of int64 ids."""
     from any2vec.data.io.arrow import pa
 
-    return keys_of(pa.array(np.asarray(ids, np.int64)).cast(pa.large_string()))
+    keys = keys_of(pa.array(np.asarray(ids, np.int64)).cast(pa.large_string()))
+    return Keys(keys.arena, keys.offsets, are_integers=True)
 
 
 def string_rows(chunks: list[Any]) -> tuple[np.ndarray, Keys]:

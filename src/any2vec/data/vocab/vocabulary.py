@@ -21,10 +21,14 @@ MAX_WORD_BYTES = 1 << 20
 class Keys(Sequence[str]):
     """Strings kept as one UTF-8 arena and decoded when asked for: 8 bytes + the text a key, and no Python objects."""
 
-    def __init__(self, arena: np.ndarray, offsets: np.ndarray) -> None:
-        """arena: uint8 (bytes,); offsets: int64 (num_keys + 1,), ascending from 0."""
+    def __init__(self, arena: np.ndarray, offsets: np.ndarray, are_integers: bool = False) -> None:
+        """arena: uint8 (bytes,); offsets: int64 (num_keys + 1,), ascending from 0.
+
+        are_integers: whether the source had integers, of which these are the decimal texts.
+        """
         self.arena = arena
         self.offsets = offsets
+        self.are_integers = are_integers
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -67,7 +71,7 @@ class Keys(Sequence[str]):
 
     def head(self, num_keys: int) -> Keys:
         """The first `num_keys` keys; shares memory."""
-        return Keys(self.arena[: self.offsets[num_keys]], self.offsets[: num_keys + 1])
+        return Keys(self.arena[: self.offsets[num_keys]], self.offsets[: num_keys + 1], self.are_integers)
 
     @classmethod
     def of(cls, keys: Sequence[str]) -> Keys:

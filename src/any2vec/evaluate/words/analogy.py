@@ -133,7 +133,7 @@ def evaluate_analogy(
         raise InputError(f"max_vocab must be at least 4, or None for all; got {max_vocab}.")
     names, sections, words = read_questions(Path(path))
     candidates = embeddings.frequent_rows(max_vocab)
-    place = {embeddings.keys[int(row)]: index for index, row in enumerate(candidates)}
+    place = {embeddings.keys.names[int(row)]: index for index, row in enumerate(candidates)}
 
     def find(word: str) -> int:
         first, second = (word.lower(), word) if lowercase else (word, word.lower())

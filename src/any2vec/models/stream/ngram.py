@@ -127,7 +127,7 @@ class StreamedNGram:
 
     def embeddings(self, vocabulary: StreamVocabulary) -> Embeddings:
         found = self._words.embeddings(vocabulary)
-        keys = Keys.of(found.keys)
+        keys = Keys.of(found.keys.names)
         subwords = self._subwords(np.array(keys.arena), *bounds(keys))
         vectors = np.empty_like(found.vectors)
         compose_all(subwords, found.vectors, np.arange(len(keys), dtype=np.int32), vectors)

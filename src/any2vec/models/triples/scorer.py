@@ -16,8 +16,9 @@ import numpy as np
 from any2vec.checks import parse_json
 from any2vec.data.io.npy import load_npy
 from any2vec.data.partitions.buckets import blocks_of
+from any2vec.data.vocab.user_keys import Key, UserKeys
 from any2vec.embeddings import Embeddings, Neighbors
-from any2vec.errors import FormatError, InputError
+from any2vec.errors import FormatError, InputError, UnknownKeyError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
 from any2vec.formats.vocabulary import read_vocabulary, write_vocabulary
 from any2vec.kernels.triples.queries import make_queries, near_scores
@@ -47,15 +48,14 @@ class TripleScorer:
     """
 
     def __init__(
-        self, model: TripleModel, entities: Sequence[str], relations: Sequence[str], entity_VW: np.ndarray,
+        self, model: TripleModel, entities: Sequence[Any], relations: Sequence[Any], entity_VW: np.ndarray,
         relation_RP: np.ndarray, triple_M3: np.ndarray, dense: Dense = NO_DENSE,
     ) -> None:  # fmt: skip
         self.model, self.dense = model, dense
-        self.entities, self.relations = entities, relations
+        self.entities, self.relations = UserKeys(entities), UserKeys(relations)
         self.vectors, self.relation_vectors = entity_VW, relation_RP
         self.triples = triple_M3
         self._ways = ways_of(model, len(relations))
-        self._rows: tuple[dict[str, int], dict[str, int]] | None = None
 
     def tail_scores(self, head_B: np.ndarray, relation_B: np.ndarray) -> np.ndarray:
         """Of all entities as tails of (head, relation), rows int64 (B,): float32 (B, V)."""
@@ -82,32 +82,29 @@ class TripleScorer:
                 found.append((query_BW * answer_BW).sum(axis=1))
         return np.concatenate(found)
 
-    def tails(self, head: str, relation: str, k: int = 10) -> Neighbors:
+    def tails(self, head: Key, relation: Key, k: int = 10) -> Neighbors:
         """The k likeliest tails of (head, relation), known ones among them: (name, score), best first.
 
         Raises:
-            InputError: a name is unknown.
+            UnknownKeyError: a name is unknown.
         """
-        row, way = self._row(0, head), self._row(1, relation)
+        row, way = self._row("entity", head), self._row("relation", relation)
         return self._best(self.tail_scores(np.array([row]), np.array([way]))[0], k)
 
-    def heads(self, relation: str, tail: str, k: int = 10) -> Neighbors:
+    def heads(self, relation: Key, tail: Key, k: int = 10) -> Neighbors:
         """The k likeliest heads of (relation, tail); as `tails`."""
-        way, row = self._row(1, relation), self._row(0, tail)
+        way, row = self._row("relation", relation), self._row("entity", tail)
         return self._best(self.head_scores(np.array([row]), np.array([way]))[0], k)
 
     def _best(self, score_V: np.ndarray, k: int) -> Neighbors:
         order = np.argsort(-score_V, kind="stable")[: max(1, k)]
         return [(self.entities[int(row)], float(score_V[row])) for row in order]
 
-    def _row(self, side: int, name: str) -> int:
-        if self._rows is None:
-            self._rows = tuple({key: row for row, key in enumerate(keys)} for keys in (self.entities, self.relations))  # type: ignore[assignment]
-        assert self._rows is not None
-        row = self._rows[side].get(name)
+    def _row(self, what: str, name: Key) -> int:
+        known = self.relations if what == "relation" else self.entities
+        row = known.find(name)
         if row is None:
-            what, known = ("relation", self.relations) if side else ("entity", self.entities)
-            raise InputError(f"{what} {name!r} is not among the {len(known):,} of the training triples.")
+            raise UnknownKeyError(f"{what} {name!r} is not among the {len(known):,} of the training triples.")
         return row
 
     def _own_scores(self, given_B: np.ndarray, way_B: np.ndarray, candidate_KW: np.ndarray) -> np.ndarray:
@@ -139,7 +136,9 @@ class TripleScorer:
     def parts(self) -> Mapping[str, Any]:
         """What stands in the run folder besides the vectors: file name -> something with `write(path)`."""
         head_M, relation_M, tail_M = self.triples.T
-        return parts_of(self.model, self.relations, self.relation_vectors, (head_M, relation_M, tail_M), self.dense)
+        return parts_of(
+            self.model, self.relations.names, self.relation_vectors, (head_M, relation_M, tail_M), self.dense
+        )
 
     @classmethod
     def load(cls, folder: Path | str, embeddings: Embeddings | None = None) -> TripleScorer:

@@ -178,7 +178,7 @@ def open_features(source: Any) -> OpenFeatures:
         except FormatError as error:
             raise DataError(f"Features are a .npy or .npz file, or vectors that any2vec reads. {error}") from error
     if isinstance(source, Embeddings):
-        return OpenFeatures(source.keys, open_matrix(source.vectors, name), name)
+        return OpenFeatures(source.keys.names, open_matrix(source.vectors, name), name)
     return OpenFeatures(None, open_matrix(source, name), name)
 
 

@@ -14,6 +14,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.data.partitions.buckets import Blocks, TripleBuckets, blocks_of
 from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.data.triples.triples import Triples
+from any2vec.data.vocab.user_keys import key_meta
 from any2vec.embeddings import Embeddings
 from any2vec.formats.table import Table
 from any2vec.models.triples.score_worker import dense_shapes, dense_values, fresh_dense
@@ -124,7 +125,13 @@ class TripleTableProgram(TableProgram):
         vectors = StoredVectors(store, self.parts, model.dim, self.spare_bytes)
         column_3M = given.head, given.relation, given.tail
         return StoredTable(
-            Table(given.entities, vectors, None, _occurrences(given), {"model": model.as_dict()}),
+            Table(
+                given.entities,
+                vectors,
+                None,
+                _occurrences(given),
+                {"model": model.as_dict()} | key_meta(given.entities),
+            ),
             parts_of(model, given.relations, relation_RP, column_3M, dense),
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from any2vec.data.io.files import fingerprint
+from any2vec.data.vocab.vocabulary import Keys
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
@@ -33,14 +34,14 @@ def fresh_rows(name: str, ids: np.ndarray, model: SequenceModel, seed: int) -> n
 
 def start_digest(init: Embeddings) -> str:
     """Fingerprint of all that a run takes over from given vectors."""
-    keys = np.frombuffer("\n".join(init.keys).encode(), np.uint8)
+    keys = np.frombuffer("\n".join(init.keys.names).encode(), np.uint8)
     rest = (array for array in (init.vectors, init.output, init.counts) if array is not None)
     return fingerprint(keys, *rest)
 
 
 def carry_over(
     init: Embeddings, keys: Sequence[str], counts: np.ndarray, model: SequenceModel, seed: int
-) -> tuple[dict[str, np.ndarray], list[str], np.ndarray]:
+) -> tuple[dict[str, np.ndarray], Keys, np.ndarray]:
     """Tables that hold `init`'s rows at the rows of its keys, and fresh rows for new keys.
 
     Keys of `init` that the data do not hold are kept, below the others, so that training on new text forgets no word.
@@ -58,13 +59,14 @@ def carry_over(
     row_of = {key: row for row, key in enumerate(keys)}
     targets = np.empty(len(init), np.int64)
     extra: list[str] = []
-    for row, key in enumerate(init.keys):
+    for row, key in enumerate(init.keys.names):
         target = row_of.get(key)
         if target is None:
             target = len(row_of) + len(extra)
             extra.append(key)
         targets[row] = target
-    all_keys = [*keys, *extra]
+    all_keys = Keys.of([*keys, *extra])
+    all_keys.are_integers = init.keys.are_integers and getattr(keys, "are_integers", False)
     tables = fresh_tables(len(all_keys), model, seed)
     tables["input"][targets] = init.vectors
     if init.output is not None and model.objective == "negative":

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from any2vec.cluster.transport import Transport
+from any2vec.data.vocab.user_keys import key_meta
 from any2vec.embeddings import Embeddings
 from any2vec.formats.table import Table
 from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
@@ -100,7 +101,8 @@ class WordTableProgram(TableProgram):
     def result(self, store: PartitionStore | AllPartitions) -> StoredTable:
         model, prepared, half = self.request.spec.model, self.prepared, self.spare_bytes // 2
         vectors, output = (StoredVectors(store, self.parts, model.dim, half, column) for column in (0, model.dim))
-        return StoredTable(Table(prepared.keys, vectors, output, prepared.counts, {"model": model.as_dict()}))
+        meta = {"model": model.as_dict()} | key_meta(prepared.keys)
+        return StoredTable(Table(prepared.keys, vectors, output, prepared.counts, meta))
 
     def load(self, stored: StoredResult) -> Result:
         return Result(Embeddings.load(self.out))

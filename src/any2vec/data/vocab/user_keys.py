@@ -1,0 +1,115 @@
+"""The keys of a table as its user knows them: strings, or integers, which are kept as their decimal text."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from any2vec.errors import FormatError, InputError
+
+Key = str | int
+INTEGERS = "integer_keys"
+"""true in the metadata of a table whose keys are integers"""
+
+
+def text_of(key: Any) -> str | None:
+    """The text that a key is kept as: a string itself, an integer of any library in decimal; None: it is neither."""
+    if isinstance(key, str):
+        return key
+    if isinstance(key, bool | np.bool_) or getattr(key, "ndim", None):
+        return None
+    try:
+        return str(operator.index(key))
+    except TypeError:
+        return None
+
+
+def key_meta(keys: Sequence[Any]) -> dict[str, Any]:
+    """What the metadata of a table say of the type of its keys."""
+    return {INTEGERS: True} if getattr(keys, "are_integers", False) else {}
+
+
+class UserKeys(Sequence[Key]):
+    """N distinct keys, by row. Asked for a key, 5 and "5" are the same; given out, they are of the source's type.
+
+    Args:
+        keys: strings (which may be decoded lazily: nothing walks them before the first look-up), or integers of int64.
+        are_integers: whether strings are the decimal text of integers; None: as the keys say themselves.
+
+    Raises:
+        InputError: they are neither strings nor integers, or some of both.
+    """
+
+    def __init__(self, keys: Sequence[Any] | np.ndarray, are_integers: bool | None = None) -> None:
+        self.names: Sequence[str]
+        """as they are kept"""
+        self.are_integers = bool(getattr(keys, "are_integers", False) if are_integers is None else are_integers)
+        self._rows: dict[str, int] | None = None
+        keys = keys.tolist() if isinstance(keys, np.ndarray) else keys
+        if isinstance(keys, UserKeys):
+            self.names, self._rows = keys.names, keys._rows
+        elif not isinstance(keys, list | tuple) or all(isinstance(key, str) for key in keys):
+            self.names = keys
+        else:
+            self.names, self.are_integers = _digits(keys), True
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, row):  # type: ignore[no-untyped-def]  # int -> key, slice -> list of keys
+        found = self.names[row]
+        if not self.are_integers:
+            return found
+        return [int(name) for name in found] if isinstance(row, slice) else int(found)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(int, self.names) if self.are_integers else iter(self.names)
+
+    def __contains__(self, key: object) -> bool:
+        return text_of(key) in self.by_name()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str) or len(self) != len(other):
+            return False
+        return all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self[:3]))
+        return f"[{shown}{', ...' if len(self) > 3 else ''}]"
+
+    def by_name(self) -> dict[str, int]:
+        """Rows by name; the first call builds it, O(N). FormatError where a key comes twice."""
+        if self._rows is None:
+            rows = {name: row for row, name in enumerate(self.names)}
+            if len(rows) != len(self.names):
+                raise FormatError(f"{len(self.names) - len(rows):,} keys come twice; keys must be distinct.")
+            self._rows = rows
+        return self._rows
+
+    def find(self, key: Any) -> int | None:
+        """The row of a key; None: it is not there. InputError for what can be no key."""
+        name = text_of(key)
+        if name is None:
+            raise InputError(f"a key is a string or an integer, got {key!r:.80}.")
+        return self.by_name().get(name)
+
+    def rows(self, keys: Iterable[Any]) -> np.ndarray:
+        """Rows of many keys (a list, an array, a column of a frame, a tensor), int64; -1: it is not there."""
+        keys = keys.tolist() if hasattr(keys, "tolist") else keys
+        known = self.by_name()
+        return np.fromiter((known.get(text_of(key), -1) for key in keys), dtype=np.int64)  # type: ignore[arg-type]
+
+
+def _digits(keys: Sequence[Any]) -> list[str]:
+    texts = [None if isinstance(key, str) else text_of(key) for key in keys]
+    if any(text is None for text in texts):
+        raise InputError("keys must all be strings, or all integers.")
+    names = [text for text in texts if text is not None]
+    if any(len(name) > 18 and not -(1 << 63) <= int(name) < 1 << 63 for name in names):
+        raise InputError("integer keys must lie within int64; write larger ones as strings.")
+    return names
