@@ -16,7 +16,7 @@ geometric = pytest.importorskip("torch_geometric.nn")
 from torch_geometric.data import Data  # noqa: E402
 
 from any2vec import NeighborLoader  # noqa: E402
-from any2vec.nn import GCNConv, SAGEConv, aggregate  # noqa: E402
+from any2vec.nn import GCNConv, GINConv, SAGEConv, aggregate  # noqa: E402
 
 pytestmark = uint64_wraps
 
@@ -105,6 +105,33 @@ def test_gcn_has_pygs_numbers_with_the_same_weights(channels: Any, bias: bool) -
             ours(x, odd)
 
 
+@pytest.mark.parametrize("train_eps", [True, False])
+def test_gin_has_pygs_numbers_with_the_same_weights(train_eps: bool) -> None:
+    torch.manual_seed(1)
+    layers = [
+        kind(torch.nn.Sequential(torch.nn.Linear(7, 9), torch.nn.ReLU(), torch.nn.Linear(9, 4)), 0.3, train_eps)
+        for kind in (geometric.GINConv, GINConv)
+    ]
+    layers[1].load_state_dict(layers[0].state_dict())
+    layers[0].load_state_dict(layers[1].state_dict())
+    for sources, targets in ((50, 50), (50, 20)):
+        edge_index, found = edges(200, sources, targets, is_sorted=False), []
+        own = torch.randn(targets, 7)
+        for layer in layers:
+            torch.manual_seed(2)
+            x = torch.randn(sources, 7, requires_grad=True)
+            layer.zero_grad()
+            out = layer((x, own) if targets < sources else x, edge_index)
+            out.square().sum().backward()
+            named = sorted((name, part.grad) for name, part in layer.named_parameters())
+            found.append([out, x.grad, *(grad.clone() for _, grad in named)])
+        assert len(found[0]) == len(found[1]) == 6 + train_eps
+        assert all(torch.allclose(one, other, atol=1e-4, rtol=1e-5) for one, other in zip(*found, strict=True))
+    layers[1].reset_parameters()
+    assert float(layers[1].eps.detach()) == pytest.approx(0.3)
+    assert not torch.equal(layers[1].nn[0].weight, layers[0].nn[0].weight)
+
+
 def test_a_network_learns_from_the_loader() -> None:
     """Two blocks, features that tell little of a node and all with its neighbors'."""
     torch.manual_seed(0)
@@ -138,6 +165,8 @@ def test_a_network_learns_from_the_loader() -> None:
         (lambda x, e: aggregate(x, e, 3), r"edge_index\[1\] must be from 0 to 2"),
         (lambda x, e: SAGEConv(0, 3), "in_channels must be"),
         (lambda x, e: SAGEConv(3, 3, aggr="lstm"), "aggr must be"),
+        (lambda x, e: GINConv(3), "nn must be a torch.nn.Module, got int"),
+        (lambda x, e: GINConv(torch.nn.Linear(2, 2), eps=float("nan")), "eps must be"),
     ],
 )  # fmt: skip
 def test_what_is_refused(call: Any, said: str) -> None:
