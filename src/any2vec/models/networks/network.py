@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from any2vec.models.networks.config import GCN, GraphNetwork
+from any2vec.models.networks.config import GAT, GCN, GIN, AttentionNetwork, GraphNetwork
 from any2vec.nn.aggregate import Neighbors, aggregate
+from any2vec.nn.gat import GATConv, GATv2Conv
 from any2vec.nn.sage import SAGEConv
 from any2vec.sampling.neighbors import Neighborhood
 from any2vec.types import Csr, State
@@ -40,7 +41,7 @@ class SageLayer(nn.Module):
         super().__init__()
         self.conv = SAGEConv(size_in, size_out)
 
-    def forward(self, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
+    def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         found: torch.Tensor = self.conv((x_MD, x_MD[: block.num_targets]), block.neighbors)
         return found
 
@@ -57,7 +58,7 @@ class GcnLayer(nn.Module):
         nn.init.xavier_uniform_(self.linear.weight)  # as Kipf and Welling start (Glorot and Bengio 2010)
         nn.init.zeros_(self.linear.bias)
 
-    def forward(self, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
+    def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         num, degree_M1 = block.num_targets, block.degree_M1[: len(x_MD)]
         is_narrow = self.linear.out_features < self.linear.in_features
         x_MD = nn.functional.linear(x_MD, self.linear.weight) if is_narrow else x_MD
@@ -66,29 +67,85 @@ class GcnLayer(nn.Module):
         return found + self.linear.bias if is_narrow else self.linear(found)
 
 
+class AttentionLayer(nn.Module):
+    """Attention, of GAT or GATv2. A sampled neighbor stands for as many of the node's as it is one of, so that the
+    softmax over a sample estimates that over all; the node itself stands for one.
+    """
+
+    def __init__(self, model: AttentionNetwork, size_in: int, size_out: int, is_last: bool) -> None:
+        super().__init__()
+        kind, heads = GATConv if model.name == GAT.name else GATv2Conv, model.output_heads if is_last else model.heads
+        columns = size_out if is_last else size_out // heads
+        self.conv = kind(size_in, columns, heads, concat=not is_last, dropout=model.dropout)
+
+    def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
+        self.conv.train(draws is not None)
+        found: torch.Tensor = self.conv(x_MD, block.neighbors, block.degree_M1, draws)
+        return found
+
+
+class GinLayer(nn.Module):
+    """An MLP of (1 + eps) x and the sum of the neighbors' rows, that of a sample being its mean times their number.
+
+    Its hidden rows are normalized over the batch (Ioffe and Szegedy 2015), as Xu et al. do: sums grow with the degree.
+    """
+
+    mean: torch.Tensor
+    variance: torch.Tensor
+
+    def __init__(self, model: GIN, size_in: int, size_out: int) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(size_in, model.hidden, bias=False), nn.Linear(model.hidden, size_out)
+        self.scale, self.shift = nn.Parameter(torch.ones(model.hidden)), nn.Parameter(torch.zeros(model.hidden))
+        self.eps = nn.Parameter(torch.zeros(1)) if model.train_eps else None
+        self.register_buffer("mean", torch.zeros(model.hidden))
+        self.register_buffer("variance", torch.ones(model.hidden))
+
+    def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
+        num, own = block.num_targets, 1 if self.eps is None else 1 + self.eps
+        is_narrow = self.first.out_features < self.first.in_features
+        x_MD = self.first(x_MD) if is_narrow else x_MD
+        total = aggregate(x_MD, block.neighbors) * block.degree_M1[:num] + own * x_MD[:num]
+        total = total if is_narrow else self.first(total)
+        is_batch = draws is not None and num > 1  # of one row there is no variance
+        total = nn.functional.batch_norm(total, self.mean, self.variance, self.scale, self.shift, is_batch)
+        found: torch.Tensor = self.last(total.relu())
+        return found
+
+
 class Network(nn.Module):
-    """Layers with ReLU between them; dropout before each in training."""
+    """Layers with ReLU between them, ELU where they attend (Veličković et al. 2018); in training dropout before all."""
 
     def __init__(self, model: GraphNetwork, num_features: int, num_classes: int) -> None:
         super().__init__()
-        kind = GcnLayer if model.name == GCN.name else SageLayer
         sizes = [num_features, *[model.hidden] * (model.num_layers - 1), num_classes]
-        self.layers = nn.ModuleList(kind(size_in, size_out) for size_in, size_out in pairwise(sizes))
+        self.layers = nn.ModuleList(
+            _layer(model, *pair, number == model.num_layers) for number, pair in enumerate(pairwise(sizes), 1)
+        )
+        self.activation = nn.functional.elu if isinstance(model, AttentionNetwork) else torch.relu
         self.dropout = model.dropout
 
-    def forward(self, x_MD: torch.Tensor, blocks: list[Block], draws: torch.Generator) -> torch.Tensor:
-        """Scores of classes, float32 (seeds, C), in training; draws: for dropout."""
+    def forward(self, x_MD: torch.Tensor, blocks: list[Block], draws: torch.Generator | None = None) -> torch.Tensor:
+        """Scores of classes, float32 (seeds, C), in training; draws: for dropout; None: it is no training."""
         for number, (layer, block) in enumerate(zip(self.layers, blocks, strict=True)):
-            x_MD = x_MD.relu() if number else x_MD
-            x_MD = layer(_dropped(x_MD, self.dropout, draws), block)
+            x_MD = self.activation(x_MD) if number else x_MD
+            x_MD = layer(_dropped(x_MD, self.dropout, draws), block, draws)
         return x_MD
 
     def hidden_and_scores(self, x_ND: torch.Tensor, block: Block) -> tuple[torch.Tensor, torch.Tensor]:
         """(what the last hidden layer gives (N, hidden), scores of classes (N, C)) of all nodes of a graph."""
         with torch.no_grad():
             for layer in self.layers[:-1]:
-                x_ND = layer(x_ND, block).relu()
+                x_ND = self.activation(layer(x_ND, block))
             return x_ND, self.layers[-1](x_ND, block)
+
+
+def _layer(model: GraphNetwork, size_in: int, size_out: int, is_last: bool) -> nn.Module:
+    if isinstance(model, AttentionNetwork):
+        return AttentionLayer(model, size_in, size_out, is_last)
+    if isinstance(model, GIN):
+        return GinLayer(model, size_in, size_out)
+    return GcnLayer(size_in, size_out) if isinstance(model, GCN) else SageLayer(size_in, size_out)
 
 
 def network_of(model: GraphNetwork, num_features: int, num_classes: int, weights: State) -> Network:
@@ -111,9 +168,9 @@ def load_weights(network: Network, weights: State, assign: bool = False) -> None
         raise ValueError(str(error)) from error
 
 
-def _dropped(x: torch.Tensor, share: float, draws: torch.Generator) -> torch.Tensor:
+def _dropped(x: torch.Tensor, share: float, draws: torch.Generator | None) -> torch.Tensor:
     """As `torch.nn.functional.dropout`, which takes no generator of its own."""
-    if share == 0:
+    if share == 0 or draws is None:
         return x
     kept = torch.empty_like(x, requires_grad=False).bernoulli_(1 - share, generator=draws)
     return x * kept.div_(1 - share)
