@@ -77,6 +77,8 @@ class AttentionLayer(nn.Module):
         kind, heads = GATConv if model.name == GAT.name else GATv2Conv, model.output_heads if is_last else model.heads
         columns = size_out if is_last else size_out // heads
         self.conv = kind(size_in, columns, heads, concat=not is_last, dropout=model.dropout)
+        self.edge_columns = heads + 1
+        """numbers that it holds for each edge where nothing is learned: its weights, by head, and where it leads"""
 
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         self.conv.train(draws is not None)
