@@ -16,7 +16,7 @@ import torch
 import any2vec
 from any2vec import GCN, AttributedGraph, DataError, FormatError, GraphSAGE, InputError, NetworkClassifier, NodeOptions
 from any2vec.cli import main
-from any2vec.models.networks.config import GAT, GIN, NETWORK, GATv2
+from any2vec.models.networks.config import APPNP, GAT, GIN, NETWORK, GATv2
 from any2vec.models.networks.network import GcnLayer, Network, SageLayer, block_of, blocks_of
 from any2vec.models.networks.scores import score_of
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
@@ -129,6 +129,7 @@ MODELS = [
     GAT(hidden=16, batch_size=16, sampling="labor"),
     GATv2(hidden=16, heads=2, output_heads=2, sampling="full-graph", learning_rate=0.02),
     GIN(hidden=16, batch_size=16, fanouts="5,3", train_eps=True),
+    APPNP(hidden=16, hops=4, learning_rate=0.05),
 ]
 
 
@@ -344,3 +345,27 @@ def test_gcn_gives_pygs_numbers(graph: AttributedGraph, size_out: int) -> None:
     assert graph.features is not None
     x = torch.from_numpy(graph.features.take(np.arange(NODES)))
     np.testing.assert_allclose(array(layer(x, block_of(graph.csr))), array(theirs(x, edge_index)), atol=1e-5)
+
+
+@pytest.mark.parametrize("hops", [1, 2, 6])
+def test_appnp_propagates_what_an_mlp_predicts_as_pygs_does(graph: AttributedGraph, hops: int) -> None:
+    nn = pytest.importorskip("torch_geometric.nn")
+    network = Network(APPNP(hidden=7, num_layers=3, hops=hops, teleport=0.2), COLUMNS, CLASSES)
+    targets = np.repeat(np.arange(NODES), np.diff(graph.csr.indptr))
+    edge_index = torch.from_numpy(np.stack([graph.csr.indices, targets]).astype(np.int64))
+    assert graph.features is not None
+    x = torch.from_numpy(graph.features.take(np.arange(NODES)))
+    dense = [layer.linear for layer in network.layers if hasattr(layer, "linear")]
+    assert len(dense) == 3 and dense[-1].bias is None
+    predicted = dense[2](dense[1](dense[0](x).relu()).relu())
+    expected = nn.APPNP(hops, 0.2)(predicted, edge_index)
+    hidden, scores = network.hidden_and_scores(x, block_of(graph.csr))
+    np.testing.assert_allclose(array(scores), array(expected), atol=1e-5)
+    assert hidden.shape == (NODES, 7)
+
+
+def test_appnp_takes_the_full_graph_alone() -> None:
+    with pytest.raises(InputError, match="sampling must be one of full-graph, got 'labor'"):
+        APPNP(sampling="labor")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="batch_size does nothing with sampling full-graph"):
+        APPNP(batch_size=64)

@@ -11,7 +11,7 @@ import numpy as np
 
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
-from any2vec.models.networks.config import GAT, GCN, GIN, NETWORK, GATv2, GraphNetwork, GraphSAGE
+from any2vec.models.networks.config import APPNP, GAT, GCN, GIN, NETWORK, GATv2, GraphNetwork, GraphSAGE
 from any2vec.types import State
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from any2vec.models.networks.network import Block, Network
 
 MAX_COLUMNS = 1 << 31
-_MODELS: dict[str, type[GraphNetwork]] = {kind.name: kind for kind in (GraphSAGE, GCN, GAT, GATv2, GIN)}
+_MODELS: dict[str, type[GraphNetwork]] = {kind.name: kind for kind in (GraphSAGE, GCN, GAT, GATv2, GIN, APPNP)}
 
 
 class NetworkClassifier:

@@ -140,3 +140,20 @@ class GIN(GraphNetwork):
 
     train_eps: bool = False
     """learn how much more than a neighbor's a node's own row counts, layer by layer; else as much"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class APPNP(GraphNetwork):
+    """An MLP whose predictions are propagated by personalized PageRank (Klicpera et al., ICLR 2019, section 3).
+
+    The last matrix, which has no bias, is multiplied behind the propagation: that is the same, and gives vectors.
+    """
+
+    name: ClassVar[str] = "appnp"
+
+    sampling: Literal["full-graph"] = "full-graph"
+    """all nodes, one batch an epoch: samples of so many hops would reach all nodes, too"""
+    hops: Annotated[int, Whole(1, 100)] = 10
+    """propagations, 1..100"""
+    teleport: Annotated[float, Number(0, 1, open_low=True)] = 0.1
+    """share of a node's own prediction at each propagation, in (0, 1]"""

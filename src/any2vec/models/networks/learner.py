@@ -184,7 +184,7 @@ class GraphLearner:
         if self._is_whole:
             (x_ND, block), rows = self.whole(), self.data.rows["train"]
             self.sampled += len(x_ND)
-            return _Batch(x_ND, [block] * self.model.num_layers, torch.from_numpy(rows), self._label(rows), number)
+            return _Batch(x_ND, [block] * len(self.network.layers), torch.from_numpy(rows), self._label(rows), number)
         found = self._sampler.sample(seeds, epoch, number)
         self.sampled += len(found.node_M)
         x_MD = torch.from_numpy(self.data.features.take(found.node_M))

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from any2vec.models.networks.config import GAT, GCN, GIN, AttentionNetwork, GraphNetwork
+from any2vec.models.networks.config import APPNP, GAT, GCN, GIN, AttentionNetwork, GraphNetwork
 from any2vec.nn.aggregate import Neighbors, aggregate
 from any2vec.nn.gat import GATConv, GATv2Conv
 from any2vec.nn.sage import SAGEConv
@@ -59,12 +59,17 @@ class GcnLayer(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
-        num, degree_M1 = block.num_targets, block.degree_M1[: len(x_MD)]
         is_narrow = self.linear.out_features < self.linear.in_features
         x_MD = nn.functional.linear(x_MD, self.linear.weight) if is_narrow else x_MD
-        x_MD = x_MD * (degree_M1 + 1).rsqrt()
-        found = (aggregate(x_MD, block.neighbors) * degree_M1[:num] + x_MD[:num]) * (degree_M1[:num] + 1).rsqrt()
+        found = convolved(x_MD, block)
         return found + self.linear.bias if is_narrow else self.linear(found)
+
+
+def convolved(x_MD: torch.Tensor, block: Block) -> torch.Tensor:
+    """(F, D): sum over the node and its neighbors of x / sqrt((degree + 1) (degree' + 1))."""
+    num, degree_M1 = block.num_targets, block.degree_M1[: len(x_MD)]
+    x_MD = x_MD * (degree_M1 + 1).rsqrt()
+    return (aggregate(x_MD, block.neighbors) * degree_M1[:num] + x_MD[:num]) * (degree_M1[:num] + 1).rsqrt()
 
 
 class AttentionLayer(nn.Module):
@@ -115,14 +120,44 @@ class GinLayer(nn.Module):
         return found
 
 
+class DenseLayer(nn.Module):
+    """The node's own row times a matrix."""
+
+    def __init__(self, size_in: int, size_out: int, bias: bool) -> None:
+        super().__init__()
+        self.linear = nn.Linear(size_in, size_out, bias)
+
+    def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
+        found: torch.Tensor = self.linear(x_MD[: block.num_targets])
+        return found
+
+
+class Propagation(nn.Module):
+    """From rows (z, h) to ((1 - teleport) convolved z + teleport h, h); the first one takes h, the last one gives z."""
+
+    def __init__(self, teleport: float, is_first: bool, is_last: bool) -> None:
+        super().__init__()
+        self.teleport, self.is_first, self.is_last = teleport, is_first, is_last
+
+    def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
+        z_MD, own_MD = (x_MD, x_MD) if self.is_first else x_MD.chunk(2, dim=1)
+        own_FD = own_MD[: block.num_targets]
+        z_FD = (1 - self.teleport) * convolved(z_MD, block) + self.teleport * own_FD
+        return z_FD if self.is_last else torch.cat([z_FD, own_FD], dim=1)
+
+
 class Network(nn.Module):
     """Layers with ReLU between them, ELU where they attend (Veličković et al. 2018); in training dropout before all."""
 
     def __init__(self, model: GraphNetwork, num_features: int, num_classes: int) -> None:
         super().__init__()
-        sizes = [num_features, *[model.hidden] * (model.num_layers - 1), num_classes]
+        inner = [model.hidden] * (model.num_layers - 1)
+        if isinstance(model, APPNP):
+            inner += [*[2 * model.hidden] * (model.hops - 1), model.hidden]
+        self.widths = (num_features, *inner, num_classes)
+        """columns that each layer takes, and those of the last one's scores"""
         self.layers = nn.ModuleList(
-            _layer(model, *pair, number == model.num_layers) for number, pair in enumerate(pairwise(sizes), 1)
+            _layer(model, *pair, number, len(inner)) for number, pair in enumerate(pairwise(self.widths))
         )
         self.activation = nn.functional.elu if isinstance(model, AttentionNetwork) else torch.relu
         self.dropout = model.dropout
@@ -131,7 +166,8 @@ class Network(nn.Module):
         """Scores of classes, float32 (seeds, C), in training; draws: for dropout; None: it is no training."""
         for number, (layer, block) in enumerate(zip(self.layers, blocks, strict=True)):
             x_MD = self.activation(x_MD) if number else x_MD
-            x_MD = layer(_dropped(x_MD, self.dropout, draws), block, draws)
+            share = 0 if isinstance(layer, Propagation) else self.dropout
+            x_MD = layer(_dropped(x_MD, share, draws), block, draws)
         return x_MD
 
     def hidden_and_scores(self, x_ND: torch.Tensor, block: Block) -> tuple[torch.Tensor, torch.Tensor]:
@@ -142,9 +178,13 @@ class Network(nn.Module):
             return x_ND, self.layers[-1](x_ND, block)
 
 
-def _layer(model: GraphNetwork, size_in: int, size_out: int, is_last: bool) -> nn.Module:
+def _layer(model: GraphNetwork, size_in: int, size_out: int, number: int, last: int) -> nn.Module:
+    if isinstance(model, APPNP):
+        if number in range(model.num_layers - 1, last):
+            return Propagation(model.teleport, number == model.num_layers - 1, number == last - 1)
+        return DenseLayer(size_in, size_out, bias=number < last)
     if isinstance(model, AttentionNetwork):
-        return AttentionLayer(model, size_in, size_out, is_last)
+        return AttentionLayer(model, size_in, size_out, number == last)
     if isinstance(model, GIN):
         return GinLayer(model, size_in, size_out)
     return GcnLayer(size_in, size_out) if isinstance(model, GCN) else SageLayer(size_in, size_out)

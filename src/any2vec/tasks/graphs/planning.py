@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from any2vec.models.networks.config import AttentionNetwork, GraphNetwork
+from any2vec.models.networks.config import APPNP, AttentionNetwork, GraphNetwork
 from any2vec.plan.cost.size import Size, TableSize
 
 _KEPT, _HELD, _PER_EDGE = 4, 3, 5
@@ -33,6 +33,8 @@ def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any]) -> Size:
     )
     if isinstance(model, AttentionNetwork):
         batch += _attention(model, reached, metadata)
+    if isinstance(model, APPNP):
+        batch += 4 * _HELD * nodes * 2 * model.hidden * model.hops
     edges = 12 * metadata["num_edges"] * 2
     return Size(
         tables=(weights,),

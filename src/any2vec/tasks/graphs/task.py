@@ -24,14 +24,14 @@ _CONFIG = "any2vec.models.networks.config"
 
 
 class Graphs(Task):
-    """GraphSAGE, GCN, GAT, GATv2 and GIN."""
+    """GraphSAGE, GCN, GAT, GATv2, GIN and APPNP."""
 
     name = "graphs"
     title = "nodes with features"
     rank = 45
     models: ClassVar = {
         "graphsage": f"{_CONFIG}:GraphSAGE", "gcn": f"{_CONFIG}:GCN", "gat": f"{_CONFIG}:GAT",
-        "gatv2": f"{_CONFIG}:GATv2", "gin": f"{_CONFIG}:GIN",
+        "gatv2": f"{_CONFIG}:GATv2", "gin": f"{_CONFIG}:GIN", "appnp": f"{_CONFIG}:APPNP",
     }  # fmt: skip
     about: ClassVar = {
         "graphsage": "classes of nodes from features: own and the mean of sampled neighbors (GraphSAGE)",
@@ -39,6 +39,7 @@ class Graphs(Task):
         "gat": "classes of nodes from features: attention to neighbors (GAT)",
         "gatv2": "classes of nodes from features: attention to neighbors whose order depends on who asks (GATv2)",
         "gin": "classes of nodes from features: an MLP of own and summed neighbors (GIN)",
+        "appnp": "classes of nodes from features: an MLP, propagated by personalized PageRank (APPNP)",
     }
     reading: ClassVar = {
         "graph": "any2vec.data.options:GraphOptions", "nodes": "any2vec.data.options:NodeOptions",
