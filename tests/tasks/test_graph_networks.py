@@ -85,8 +85,8 @@ def test_layers_are_their_equations(graph: AttributedGraph, size_out: int) -> No
 @pytest.mark.parametrize(
     "model",
     [
-        GraphSAGE(num_layers=3, hidden=7), GCN(hidden=7), GAT(hidden=8, heads=2, output_heads=3), GATv2(hidden=8),
-        GIN(num_layers=3, hidden=7, train_eps=True),
+        GraphSAGE(num_layers=3, hidden=7), GraphSAGE(hidden=7, aggregator="max"), GCN(hidden=7),
+        GAT(hidden=8, heads=2, output_heads=3), GATv2(hidden=8), GIN(num_layers=3, hidden=7, train_eps=True),
     ],
     ids=lambda model: model.name,
 )  # fmt: skip
@@ -130,6 +130,7 @@ MODELS = [
     GATv2(hidden=16, heads=2, output_heads=2, sampling="full-graph", learning_rate=0.02),
     GIN(hidden=16, batch_size=16, fanouts="5,3", train_eps=True),
     APPNP(hidden=16, hops=4, learning_rate=0.05),
+    GraphSAGE(hidden=16, batch_size=32, sample_key="batch", aggregator="pool"),
 ]
 
 

@@ -85,9 +85,12 @@ class GraphNetwork(ModelConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class GraphSAGE(GraphNetwork):
-    """GraphSAGE with means of neighbors (Hamilton, Ying, Leskovec, NeurIPS 2017, algorithm 1)."""
+    """GraphSAGE (Hamilton, Ying, Leskovec, NeurIPS 2017, algorithm 1)."""
 
     name: ClassVar[str] = "graphsage"
+
+    aggregator: Literal["mean", "max", "pool"] = "mean"
+    """of neighbors' rows: mean; max: largest by column; pool: max behind a layer with ReLU"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from any2vec.models.networks.config import APPNP, GAT, GCN, GIN, AttentionNetwork, GraphNetwork
+from any2vec.models.networks.config import APPNP, GAT, GIN, AttentionNetwork, GraphNetwork, GraphSAGE
 from any2vec.nn.aggregate import Neighbors, aggregate
 from any2vec.nn.gat import GATConv, GATv2Conv
 from any2vec.nn.sage import SAGEConv
@@ -35,11 +35,12 @@ class Block(NamedTuple):
 
 
 class SageLayer(nn.Module):
-    """GraphSAGE's convolution, of means."""
+    """GraphSAGE's convolution."""
 
-    def __init__(self, size_in: int, size_out: int) -> None:
+    def __init__(self, size_in: int, size_out: int, aggregator: str = "mean") -> None:
         super().__init__()
-        self.conv = SAGEConv(size_in, size_out)
+        is_pool = aggregator == "pool"
+        self.conv = SAGEConv(size_in, size_out, aggr="max" if is_pool else aggregator, project=is_pool)
 
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         found: torch.Tensor = self.conv((x_MD, x_MD[: block.num_targets]), block.neighbors)
@@ -187,7 +188,9 @@ def _layer(model: GraphNetwork, size_in: int, size_out: int, number: int, last: 
         return AttentionLayer(model, size_in, size_out, number == last)
     if isinstance(model, GIN):
         return GinLayer(model, size_in, size_out)
-    return GcnLayer(size_in, size_out) if isinstance(model, GCN) else SageLayer(size_in, size_out)
+    if isinstance(model, GraphSAGE):
+        return SageLayer(size_in, size_out, model.aggregator)
+    return GcnLayer(size_in, size_out)
 
 
 def network_of(model: GraphNetwork, num_features: int, num_classes: int, weights: State) -> Network:
