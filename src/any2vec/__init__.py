@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from any2vec.models.layers.classifier import NodeClassifier
     from any2vec.models.layers.ga_mlp import GAMLP
     from any2vec.models.networks.classifier import NetworkClassifier
-    from any2vec.models.networks.config import GCN, GraphSAGE
+    from any2vec.models.networks.config import APPNP, GAT, GCN, GIN, GATv2, GraphSAGE
     from any2vec.models.stream.config import StreamCharLstm, StreamNGram, StreamSkipGram
     from any2vec.models.triples.config import ComplEx, DistMult, DotProduct, RotatE, TransE
     from any2vec.models.triples.scorer import TripleScorer
@@ -74,7 +74,7 @@ _NAMES = {
     "models.layers.classifier": ["NodeClassifier"],
     "models.layers.ga_mlp": ["GAMLP"],
     "models.networks.classifier": ["NetworkClassifier"],
-    "models.networks.config": ["GCN", "GraphSAGE"],
+    "models.networks.config": ["APPNP", "GAT", "GATv2", "GCN", "GIN", "GraphSAGE"],
     "models.stream.config": ["StreamCharLstm", "StreamNGram", "StreamSkipGram"],
     "models.triples.config": ["ComplEx", "DistMult", "DotProduct", "RotatE", "TransE"],
     "models.triples.scorer": ["TripleScorer"],

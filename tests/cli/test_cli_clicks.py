@@ -213,7 +213,7 @@ OPTIONS: list[tuple[list[str], str]] = [
     ([*TRAIN, "--window", "3"], "dlrm has no --window: it is for skipgram, cbow, ngram, deepwalk and node2vec; leave"),
     ([*TRAIN, "--scheme", "rep-opt"], "dlrm has no --scheme (scheme): rows travel as each batch needs them; leave it"),
     ([*TRAIN, "--lowercase"], "dlrm has no --lowercase: it is for skipgram, cbow and ngram; leave it out"),
-    ([*TRAIN, "--directed"], "dlrm has no --directed: it is for deepwalk, node2vec, ga-mlp, graphsage and gcn; leave"),
+    ([*TRAIN, "--directed"], "dlrm has no --directed: it is for deepwalk, node2vec, ga-mlp, graphsage, gcn"),
     (["train", "cbow", "clicks.tsv", "--out", "out", "--servers", "1"],
      "cbow has no --servers (servers): rows lie on the hosts themselves, with sync server:... too; leave it out"),
     ([*TRAIN, "--top", "8-x"], "top must be up to 16 layer sizes from 1 to 65,536 like 512-256-64, got '8-x'"),

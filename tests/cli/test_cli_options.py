@@ -222,7 +222,7 @@ def test_help_says_the_defaults_of_its_model() -> None:
         ("train fm in.txt --bottom 8", "fm has no --bottom: it is for dlrm; leave it out"),
         (
             "train dlrm in.txt --no-weighted",
-            "dlrm has no --no-weighted: it is for deepwalk, node2vec, ga-mlp, graphsage and gcn",
+            "dlrm has no --no-weighted: it is for deepwalk, node2vec, ga-mlp, graphsage, gcn",
         ),
         ("stream ngram in.txt --epochs 2", "ngram has no --epochs (epochs): a stream has no epochs"),
         ("estimate skipgram in.txt --hosts 2", "any2vec estimate is for one host: leave out --hosts"),

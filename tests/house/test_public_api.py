@@ -21,7 +21,7 @@ NAMES = {
     "Triples", "TripleOptions", "TripleScorer", "read_triples",
     "Clicks", "ClickSchema", "ClickScorer", "read_clicks",
     "GAMLP", "GAMLPClassifier", "NodeOptions", "NodeClassifier",
-    "GraphSAGE", "GCN", "NetworkClassifier",
+    "GraphSAGE", "GCN", "GAT", "GATv2", "GIN", "APPNP", "NetworkClassifier",
     "stream", "StreamResult", "StreamSkipGram", "StreamNGram", "StreamCharLstm", "StreamOptions",
     "SourceOptions",
     "HostOptions", "SyncOptions", "StorageOptions",

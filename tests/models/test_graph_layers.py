@@ -16,7 +16,7 @@ geometric = pytest.importorskip("torch_geometric.nn")
 from torch_geometric.data import Data  # noqa: E402
 
 from any2vec import NeighborLoader  # noqa: E402
-from any2vec.nn import GCNConv, SAGEConv, aggregate  # noqa: E402
+from any2vec.nn import GCNConv, GINConv, SAGEConv, aggregate  # noqa: E402
 
 pytestmark = uint64_wraps
 
@@ -28,14 +28,18 @@ def edges(num: int, sources: int, targets: int, *, is_sorted: bool, seed: int = 
 
 
 @pytest.mark.parametrize("is_sorted", [True, False])
-@pytest.mark.parametrize("reduce", ["mean", "sum"])
+@pytest.mark.parametrize("reduce", ["mean", "sum", "max"])
 @pytest.mark.parametrize("dim", [1, 5, 16, 33])
 def test_aggregates_equal_one_edge_at_a_time(dim: int, reduce: str, is_sorted: bool) -> None:
     edge_index = edges(300, 40, 25, is_sorted=is_sorted)
     x = torch.randn(40, dim, dtype=torch.float64)
-    expected = np.zeros((30, dim))
+    expected, combine = (
+        np.full((30, dim), -np.inf if reduce == "max" else 0.0),
+        np.maximum if reduce == "max" else np.add,
+    )
     for source, target in edge_index.T.tolist():
-        expected[target] += x[source].numpy()
+        expected[target] = combine(expected[target], x[source].numpy())
+    expected[np.isinf(expected)] = 0
     if reduce == "mean":
         expected /= np.maximum(np.bincount(edge_index[1], minlength=30), 1)[:, None]
     assert np.allclose(aggregate(x, edge_index, 30, reduce), expected)
@@ -44,14 +48,22 @@ def test_aggregates_equal_one_edge_at_a_time(dim: int, reduce: str, is_sorted: b
 
 
 @pytest.mark.parametrize("is_sorted", [True, False])
-@pytest.mark.parametrize("reduce", ["mean", "sum"])
+@pytest.mark.parametrize("reduce", ["mean", "sum", "max"])
 def test_gradients_equal_differences(reduce: str, is_sorted: bool) -> None:
     edge_index = edges(60, 12, 9, is_sorted=is_sorted)
     x = torch.randn(12, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda rows: aggregate(rows, edge_index, 10, reduce), x)
 
 
-OPTIONS = [{}, {"aggr": "sum"}, {"normalize": True}, {"root_weight": False}, {"bias": False}]
+OPTIONS = [
+    {},
+    {"aggr": "sum"},
+    {"aggr": "max"},
+    {"aggr": "max", "project": True},
+    {"normalize": True},
+    {"root_weight": False},
+    {"bias": False},
+]
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -66,7 +78,8 @@ def test_the_same_numbers_as_pyg_with_the_same_weights(channels: Any, options: d
     found = []
     for layer in (theirs, ours):
         torch.manual_seed(2)
-        x = torch.randn(50, 7 if is_pair else channels[0], requires_grad=True)
+        x = torch.randn(50, 7 if is_pair else channels[0])
+        x = x.mul(2).round().add(0.25).requires_grad_()  # many equally large; of zeros PyTorch counts one more
         rows: Any = (x, torch.randn(20, 3)) if is_pair else x
         out = layer(rows, edge_index)
         out.square().sum().backward()
@@ -105,6 +118,33 @@ def test_gcn_has_pygs_numbers_with_the_same_weights(channels: Any, bias: bool) -
             ours(x, odd)
 
 
+@pytest.mark.parametrize("train_eps", [True, False])
+def test_gin_has_pygs_numbers_with_the_same_weights(train_eps: bool) -> None:
+    torch.manual_seed(1)
+    layers = [
+        kind(torch.nn.Sequential(torch.nn.Linear(7, 9), torch.nn.ReLU(), torch.nn.Linear(9, 4)), 0.3, train_eps)
+        for kind in (geometric.GINConv, GINConv)
+    ]
+    layers[1].load_state_dict(layers[0].state_dict())
+    layers[0].load_state_dict(layers[1].state_dict())
+    for sources, targets in ((50, 50), (50, 20)):
+        edge_index, found = edges(200, sources, targets, is_sorted=False), []
+        own = torch.randn(targets, 7)
+        for layer in layers:
+            torch.manual_seed(2)
+            x = torch.randn(sources, 7, requires_grad=True)
+            layer.zero_grad()
+            out = layer((x, own) if targets < sources else x, edge_index)
+            out.square().sum().backward()
+            named = sorted((name, part.grad) for name, part in layer.named_parameters())
+            found.append([out, x.grad, *(grad.clone() for _, grad in named)])
+        assert len(found[0]) == len(found[1]) == 6 + train_eps
+        assert all(torch.allclose(one, other, atol=1e-4, rtol=1e-5) for one, other in zip(*found, strict=True))
+    layers[1].reset_parameters()
+    assert float(layers[1].eps.detach()) == pytest.approx(0.3)
+    assert not torch.equal(layers[1].nn[0].weight, layers[0].nn[0].weight)
+
+
 def test_a_network_learns_from_the_loader() -> None:
     """Two blocks, features that tell little of a node and all with its neighbors'."""
     torch.manual_seed(0)
@@ -128,7 +168,7 @@ def test_a_network_learns_from_the_loader() -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda x, e: aggregate(x, e, reduce="max"), "reduce must be one of mean, sum, got 'max'"),
+        (lambda x, e: aggregate(x, e, reduce="min"), "reduce must be one of mean, sum, max, got 'min'"),
         (lambda x, e: aggregate(x.long(), e), "x must be float32"),
         (lambda x, e: aggregate(x[0], e), "x must be float32"),
         (lambda x, e: aggregate(x.numpy(), e), "x must be a torch tensor, got ndarray"),
@@ -138,6 +178,8 @@ def test_a_network_learns_from_the_loader() -> None:
         (lambda x, e: aggregate(x, e, 3), r"edge_index\[1\] must be from 0 to 2"),
         (lambda x, e: SAGEConv(0, 3), "in_channels must be"),
         (lambda x, e: SAGEConv(3, 3, aggr="lstm"), "aggr must be"),
+        (lambda x, e: GINConv(3), "nn must be a torch.nn.Module, got int"),
+        (lambda x, e: GINConv(torch.nn.Linear(2, 2), eps=float("nan")), "eps must be"),
     ],
 )  # fmt: skip
 def test_what_is_refused(call: Any, said: str) -> None:

@@ -16,7 +16,7 @@ import torch
 import any2vec
 from any2vec import GCN, AttributedGraph, DataError, FormatError, GraphSAGE, InputError, NetworkClassifier, NodeOptions
 from any2vec.cli import main
-from any2vec.models.networks.config import NETWORK
+from any2vec.models.networks.config import APPNP, GAT, GIN, NETWORK, GATv2
 from any2vec.models.networks.network import GcnLayer, Network, SageLayer, block_of, blocks_of
 from any2vec.models.networks.scores import score_of
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
@@ -82,16 +82,22 @@ def test_layers_are_their_equations(graph: AttributedGraph, size_out: int) -> No
     np.testing.assert_allclose(array(gcn(torch.from_numpy(x), block)), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("model", [GraphSAGE(num_layers=3, hidden=7), GCN(num_layers=2, hidden=7)], ids=["sage", "gcn"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        GraphSAGE(num_layers=3, hidden=7), GraphSAGE(hidden=7, aggregator="max"), GCN(hidden=7),
+        GAT(hidden=8, heads=2, output_heads=3), GATv2(hidden=8), GIN(num_layers=3, hidden=7, train_eps=True),
+    ],
+    ids=lambda model: model.name,
+)  # fmt: skip
 def test_batches_with_all_neighbors_are_the_whole_graph(graph: AttributedGraph, model: Any) -> None:
     assert graph.features is not None
     network, degree = Network(model, COLUMNS, CLASSES), np.diff(graph.csr.indptr).astype(np.float32)
-    network.dropout = 0
     sampler = NeighborSampler(graph.csr, NeighborOptions(fanouts=(-1,) * model.num_layers))
     seeds = np.array([200, 3, 77])
     found = sampler.sample(seeds)
     x = torch.from_numpy(graph.features.take(found.node_M))
-    scores = network(x, blocks_of(found, degree), torch.Generator())
+    scores = network(x, blocks_of(found, degree))
     every = torch.from_numpy(graph.features.take(np.arange(len(graph))))
     whole = network.hidden_and_scores(every, block_of(graph.csr))[1]
     np.testing.assert_allclose(array(scores), array(whole)[seeds], atol=1e-5)
@@ -120,10 +126,15 @@ MODELS = [
     GraphSAGE(hidden=16, batch_size=16, fanouts="5,3"),
     GCN(hidden=16, batch_size=16, sampling="labor", sample_key="batch"),
     GCN(hidden=16, sampling="full-graph", learning_rate=0.05),
+    GAT(hidden=16, batch_size=16, sampling="labor"),
+    GATv2(hidden=16, heads=2, output_heads=2, sampling="full-graph", learning_rate=0.02),
+    GIN(hidden=16, batch_size=16, fanouts="5,3", train_eps=True),
+    APPNP(hidden=16, hops=4, learning_rate=0.05),
+    GraphSAGE(hidden=16, batch_size=32, sample_key="batch", aggregator="pool"),
 ]
 
 
-@pytest.mark.parametrize("model", MODELS, ids=["sage", "gcn-labor", "gcn-full"])
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model.name}-{model.sampling}")
 def test_neighbors_tell_what_features_alone_do_not(graph: AttributedGraph, model: Any) -> None:
     result = trained(graph, model, epochs=30)
     summary = result.summary
@@ -150,7 +161,7 @@ class _StopError(Exception):
     """Ends a run from within."""
 
 
-@pytest.mark.parametrize("model", MODELS, ids=["sage", "gcn-labor", "gcn-full"])
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model.name}-{model.sampling}")
 def test_a_run_goes_on_to_the_same_bits(
     graph: AttributedGraph, model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,6 +288,15 @@ BAD_OPTIONS = [
 def test_bad_options(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         GraphSAGE(**options)
+    with pytest.raises(InputError, match=words):
+        GATv2(**options)
+
+
+def test_heads_share_the_columns() -> None:
+    with pytest.raises(InputError, match="hidden must be a multiple of heads, 8, got 12; 16 is the nearest"):
+        GAT(hidden=12)
+    with pytest.raises(InputError, match="output_heads must be a whole number from 1"):
+        GAT(output_heads=0)
 
 
 def test_fanouts_may_be_a_list() -> None:
@@ -326,3 +346,27 @@ def test_gcn_gives_pygs_numbers(graph: AttributedGraph, size_out: int) -> None:
     assert graph.features is not None
     x = torch.from_numpy(graph.features.take(np.arange(NODES)))
     np.testing.assert_allclose(array(layer(x, block_of(graph.csr))), array(theirs(x, edge_index)), atol=1e-5)
+
+
+@pytest.mark.parametrize("hops", [1, 2, 6])
+def test_appnp_propagates_what_an_mlp_predicts_as_pygs_does(graph: AttributedGraph, hops: int) -> None:
+    nn = pytest.importorskip("torch_geometric.nn")
+    network = Network(APPNP(hidden=7, num_layers=3, hops=hops, teleport=0.2), COLUMNS, CLASSES)
+    targets = np.repeat(np.arange(NODES), np.diff(graph.csr.indptr))
+    edge_index = torch.from_numpy(np.stack([graph.csr.indices, targets]).astype(np.int64))
+    assert graph.features is not None
+    x = torch.from_numpy(graph.features.take(np.arange(NODES)))
+    dense = [layer.linear for layer in network.layers if hasattr(layer, "linear")]
+    assert len(dense) == 3 and dense[-1].bias is None
+    predicted = dense[2](dense[1](dense[0](x).relu()).relu())
+    expected = nn.APPNP(hops, 0.2)(predicted, edge_index)
+    hidden, scores = network.hidden_and_scores(x, block_of(graph.csr))
+    np.testing.assert_allclose(array(scores), array(expected), atol=1e-5)
+    assert hidden.shape == (NODES, 7)
+
+
+def test_appnp_takes_the_full_graph_alone() -> None:
+    with pytest.raises(InputError, match="sampling must be one of full-graph, got 'labor'"):
+        APPNP(sampling="labor")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="batch_size does nothing with sampling full-graph"):
+        APPNP(batch_size=64)

@@ -1,4 +1,4 @@
-"""GCN and GraphSAGE of PyTorch Geometric over a whole graph, as its examples train them; run in any2vec's environment.
+"""Networks of PyTorch Geometric over a whole graph, as its examples train them; run in any2vec's environment.
 
 Arguments: folder of `any2vec graph build`, model, epochs, seed. One JSON line: accuracies of the epoch whose validation
 accuracy is the highest.
@@ -14,11 +14,16 @@ import numpy as np
 
 try:
     import torch
-    from torch_geometric.nn import GCNConv, SAGEConv
+    from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, SAGEConv
 except ImportError:
     sys.exit('no PyTorch Geometric: pip install "any2vec[pyg]"')
 
-HIDDEN, DROPOUT, RATE, DECAY = 128, 0.5, 0.01, 5e-4
+DECAY, HEADS = 5e-4, 8
+SETTINGS = {
+    "gcn": (128, 0.5, 0.01), "graphsage": (128, 0.5, 0.01), "gat": (64, 0.6, 0.005), "gatv2": (64, 0.6, 0.005),
+    "gin": (64, 0.5, 0.01),
+}  # fmt: skip
+"""model -> columns of the hidden layer, dropout, learning rate"""
 
 
 def main() -> None:
@@ -30,14 +35,16 @@ def main() -> None:
     edge_index = torch.from_numpy(np.stack([array["indices"], targets]).astype(np.int64))
     x, label = torch.from_numpy(array["features"]), torch.from_numpy(array["labels"].astype(np.int64))
     rows = [torch.from_numpy(np.flatnonzero(array["splits"][0] == part)) for part in range(3)]
-    kind = GCNConv if name == "gcn" else SAGEConv
-    layers = torch.nn.ModuleList([kind(x.shape[1], HIDDEN), kind(HIDDEN, int(label.max()) + 1)])
-    optimizer = torch.optim.Adam(layers.parameters(), lr=RATE, weight_decay=DECAY)
+    hidden, dropout, rate = SETTINGS[name]
+    layers = torch.nn.ModuleList(layers_of(name, x.shape[1], hidden, int(label.max()) + 1, dropout))
+    between = torch.nn.functional.elu if name in ("gat", "gatv2") else torch.relu
+    optimizer = torch.optim.Adam(layers.parameters(), lr=rate, weight_decay=DECAY)
 
     def scores(is_training: bool) -> torch.Tensor:
-        hidden = torch.nn.functional.dropout(x, DROPOUT, is_training)
-        hidden = torch.nn.functional.dropout(layers[0](hidden, edge_index).relu(), DROPOUT, is_training)
-        return layers[1](hidden, edge_index)
+        layers.train(is_training)
+        rows = torch.nn.functional.dropout(x, dropout, is_training)
+        rows = torch.nn.functional.dropout(between(layers[0](rows, edge_index)), dropout, is_training)
+        return layers[1](rows, edge_index)
 
     best = (-1.0, 0.0)
     for _ in range(epochs):
@@ -50,6 +57,28 @@ def main() -> None:
         if val > best[0]:
             best = (val, test)
     print(json.dumps({"val_accuracy": best[0], "test_accuracy": best[1]}))
+
+
+def layers_of(name: str, size_in: int, hidden: int, classes: int, dropout: float) -> list[torch.nn.Module]:
+    """The two layers of a model."""
+    if name in ("gat", "gatv2"):
+        kind = GATConv if name == "gat" else GATv2Conv
+        return [
+            kind(size_in, hidden // HEADS, HEADS, dropout=dropout),
+            kind(hidden, classes, 1, concat=False, dropout=dropout),
+        ]
+    if name == "gin":
+        return [
+            GINConv(
+                torch.nn.Sequential(
+                    torch.nn.Linear(size, hidden, bias=False), torch.nn.BatchNorm1d(hidden), torch.nn.ReLU(),
+                    torch.nn.Linear(hidden, out),
+                )
+            )
+            for size, out in ((size_in, hidden), (hidden, classes))
+        ]  # fmt: skip
+    kind = GCNConv if name == "gcn" else SAGEConv
+    return [kind(size_in, hidden), kind(hidden, classes)]
 
 
 if __name__ == "__main__":

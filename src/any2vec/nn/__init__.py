@@ -1,7 +1,10 @@
-"""Layers of graph networks for torch, by kernels of our own: `SAGEConv`, `GCNConv`, and `aggregate` below them."""
+"""Layers of graph networks for torch, by kernels of our own: `SAGEConv`, `GCNConv`, `GATConv`, `GATv2Conv`, `GINConv`,
+and `aggregate` below the first two and the last."""
 
 from any2vec.nn.aggregate import aggregate
+from any2vec.nn.gat import GATConv, GATv2Conv
 from any2vec.nn.gcn import GCNConv
+from any2vec.nn.gin import GINConv
 from any2vec.nn.sage import SAGEConv
 
-__all__ = ["GCNConv", "SAGEConv", "aggregate"]
+__all__ = ["GATConv", "GATv2Conv", "GCNConv", "GINConv", "SAGEConv", "aggregate"]

@@ -1,4 +1,4 @@
-"""`aggregate`: sums and means over the edges of a batch or a whole graph, with gradients, on the processor.
+"""`aggregate`: sums, means and maxima over the edges of a batch or a whole graph, with gradients, on the processor.
 
 Legend: F nodes that aggregate, S edges, M nodes that have rows, D columns.
 """
@@ -13,7 +13,7 @@ import torch
 from any2vec.checks import check_choice
 from any2vec.errors import InputError
 
-REDUCTIONS = ("mean", "sum")
+REDUCTIONS = ("mean", "sum", "max")
 
 
 class Neighbors(NamedTuple):
@@ -28,16 +28,17 @@ class Neighbors(NamedTuple):
 def aggregate(
     x: torch.Tensor, edge_index: torch.Tensor | Neighbors, num_nodes: int | None = None, reduce: str = "mean"
 ) -> torch.Tensor:
-    """For each node the mean, or sum, of the rows of its in-neighbors, (F, D); 0 without any.
+    """For each node the mean, sum, or maximum by column, of its in-neighbors' rows, (F, D); 0 without any.
 
     Args:
         x: float32 or float64 (M, D), on the processor.
         edge_index: int64 (2, S): from row edge_index[0] of x to node edge_index[1]. Sorted by target, as
             `NeighborLoader` gives it, it is used as it is; else it is grouped, O(S). Or `Neighbors`, of F nodes.
         num_nodes: F; by default M.
-        reduce: mean or sum.
+        reduce: mean, sum or max.
 
-    The gradient of x is exact, and the same from run to run: edges are added up in their order.
+    The gradient of x is exact, and the same from run to run: edges are added up in their order; rows that
+    are equally large share it.
 
     Raises:
         InputError: a tensor is of another kind, or an edge leads outside.
@@ -46,6 +47,9 @@ def aggregate(
     if not isinstance(edge_index, Neighbors):
         check_tensors(x, edge_index)
         edge_index = neighbors_of(edge_index, len(x), len(x) if num_nodes is None else num_nodes)
+    if reduce == "max":
+        largest: torch.Tensor = _Maximum.apply(x, *edge_index)
+        return largest
     found: torch.Tensor = _Aggregate.apply(x, *edge_index, reduce == "mean")
     return found
 
@@ -110,3 +114,25 @@ class _Aggregate(torch.autograd.Function):
         out = grad.new_zeros(ctx.size, grad.shape[1])
         spread_rows(*ctx.rows, grad.contiguous().numpy(), ctx.mean, out.numpy())
         return out, None, None, None
+
+
+class _Maximum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, stop_F1: np.ndarray, neighbor_S: np.ndarray) -> torch.Tensor:
+        from any2vec.kernels.graph.aggregate import max_rows
+
+        rows, out = x.detach().contiguous(), x.new_empty(len(stop_F1) - 1, x.shape[1])
+        max_rows(stop_F1, neighbor_S, rows.numpy(), out.numpy())
+        ctx.edges = (stop_F1, neighbor_S)
+        ctx.save_for_backward(rows, out)
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        from any2vec.kernels.graph.aggregate import spread_max
+
+        rows, largest = ctx.saved_tensors
+        out = grad.new_zeros(rows.shape)
+        spread_max(*ctx.edges, rows.numpy(), largest.detach().numpy(), grad.contiguous().numpy(), out.numpy())
+        return out, None, None

@@ -86,15 +86,15 @@ def fit(
 
     Args:
         model: the config of a model: SkipGram, CBOW, NGram, DeepWalk or Node2Vec; DLRM, DeepFM, FactorizationMachine
-            or LogisticRegression; ComplEx, DistMult, TransE, RotatE or DotProduct; GAMLP; GraphSAGE or GCN; or its name
-            on the command line ("skipgram") for its defaults.
+            or LogisticRegression; ComplEx, DistMult, TransE, RotatE or DotProduct; GAMLP; GraphSAGE, GCN, GAT, GATv2,
+            GIN or APPNP; or its name on the command line ("skipgram") for its defaults.
         data: for words: a path, glob, folder, "-" (standard input), list of those, iterable of sentences (strings,
             lists of strings or of integers) or an opened `Corpus`; for nodes: an edge list and its kin, a table
             (pandas, Polars, Arrow), a SciPy, NetworkX or PyG graph, an opened `Graph`, or walks that `any2vec walk`
             stored; for clicks: TSV, CSV, Parquet or Arrow files, a table, or opened `Clicks`; for triples: whatever
-            `read_triples` reads; for GAMLP, GraphSAGE and GCN a graph, for the last two also an `AttributedGraph`.
+            `read_triples` reads; for GAMLP and graph networks a graph, for these also an `AttributedGraph`.
         epochs: passes over the data, 1 or more; None: 5 for words, 1 for nodes and clicks, 24 for triples, 200 for
-            GAMLP, 50 for GraphSAGE and GCN.
+            GAMLP, 50 for graph networks.
         threads: training threads; 0 = all usable cores. One thread: the same seed gives the same bits; several:
             Hogwild (Recht et al. 2011), statistically equal.
         seed: of every random draw, 0 or more.
@@ -108,7 +108,7 @@ def fit(
         stage: is called with how far reading is: (name, bytes done, bytes in all or None).
         checkpoint_seconds: between checkpoints, more than 0.
         text, graph, triples: reading options.
-        nodes: of GAMLP, GraphSAGE and GCN: features, labels and split of the graph's nodes.
+        nodes: of GAMLP and graph networks: features, labels and split of the graph's nodes.
         schema: which columns of clicks are what: a `ClickSchema`, criteo, avazu, or a TOML file.
         reading: reading options of a task that another package brings, by their kind.
         cache_dir: where encoded data are kept; triples are not.

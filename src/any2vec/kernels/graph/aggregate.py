@@ -1,4 +1,4 @@
-"""Sums and means of neighbors' rows, and their gradients.
+"""Sums, means and maxima of neighbors' rows, and their gradients.
 
 Letters: F nodes that aggregate, S edges, M nodes that have rows, D columns.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from any2vec.kernels.common.jit import fast_jit
+from any2vec.kernels.common.jit import fast_jit, jit
 from any2vec.kernels.common.prefetch import prefetch_row
 
 _AHEAD = 8
@@ -65,3 +65,39 @@ def spread_rows(
             node = neighbor_S[j]
             for d in range(dim):
                 grad_MD[node, d] += share_D[d]
+
+
+@jit
+def max_rows(stop_F1: np.ndarray, neighbor_S: np.ndarray, x_MD: np.ndarray, out_FD: np.ndarray) -> None:
+    """out[i] = column by column the largest of x[neighbor[j]], j in [stop[i], stop[i + 1]); 0 without neighbors."""
+    for i in range(stop_F1.size - 1):
+        start, stop = stop_F1[i], stop_F1[i + 1]
+        out_FD[i] = 0
+        if stop > start:
+            out_FD[i] = x_MD[neighbor_S[start]]
+        for j in range(start + 1, stop):
+            node = neighbor_S[j]
+            if j + _AHEAD < neighbor_S.size:
+                prefetch_row(x_MD, neighbor_S[j + _AHEAD])
+            for d in range(x_MD.shape[1]):
+                out_FD[i, d] = max(out_FD[i, d], x_MD[node, d])
+
+
+@jit
+def spread_max(
+    stop_F1: np.ndarray, neighbor_S: np.ndarray, x_MD: np.ndarray, max_FD: np.ndarray, grad_FD: np.ndarray,
+    grad_MD: np.ndarray,
+) -> None:  # fmt: skip
+    """The gradient of `max_rows`, which gave max, added to grad_M: edges that are equally large share it."""
+    share_D = np.empty(x_MD.shape[1], x_MD.dtype)
+    for i in range(stop_F1.size - 1):
+        share_D[:] = 0
+        for j in range(stop_F1[i], stop_F1[i + 1]):
+            for d in range(share_D.size):
+                share_D[d] += 1 if x_MD[neighbor_S[j], d] == max_FD[i, d] else 0
+        for d in range(share_D.size):
+            share_D[d] = grad_FD[i, d] / max(share_D[d], x_MD.dtype.type(1))
+        for j in range(stop_F1[i], stop_F1[i + 1]):
+            node = neighbor_S[j]
+            for d in range(share_D.size):
+                grad_MD[node, d] += share_D[d] if x_MD[node, d] == max_FD[i, d] else x_MD.dtype.type(0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
-from any2vec.models.networks.config import GCN, NETWORK, GraphNetwork, GraphSAGE
+from any2vec.models.networks.config import APPNP, GAT, GCN, GIN, NETWORK, GATv2, GraphNetwork, GraphSAGE
 from any2vec.types import State
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from any2vec.models.networks.network import Block, Network
 
 MAX_COLUMNS = 1 << 31
-_MODELS: dict[str, type[GraphNetwork]] = {kind.name: kind for kind in (GraphSAGE, GCN)}
+_MODELS: dict[str, type[GraphNetwork]] = {kind.name: kind for kind in (GraphSAGE, GCN, GAT, GATv2, GIN, APPNP)}
 
 
 class NetworkClassifier:
@@ -91,7 +91,7 @@ class NetworkClassifier:
         if not file.exists():
             raise FormatError(f"{folder} holds no graph network; give the folder of a finished run of one.")
         try:
-            tensors, metadata = read_safetensors(file, mmap=False, ranks=(1, 2))
+            tensors, metadata = read_safetensors(file, mmap=False, ranks=(1, 2, 3))
             about = json.loads(metadata["any2vec"])
             options: dict[str, Any] = dict(about["model"])
             model = _MODELS[options.pop("model")](**options)

@@ -85,9 +85,12 @@ class GraphNetwork(ModelConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class GraphSAGE(GraphNetwork):
-    """GraphSAGE with means of neighbors (Hamilton, Ying, Leskovec, NeurIPS 2017, algorithm 1)."""
+    """GraphSAGE (Hamilton, Ying, Leskovec, NeurIPS 2017, algorithm 1)."""
 
     name: ClassVar[str] = "graphsage"
+
+    aggregator: Literal["mean", "max", "pool"] = "mean"
+    """of neighbors' rows: mean; max: largest by column; pool: max behind a layer with ReLU"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,3 +98,65 @@ class GCN(GraphNetwork):
     """Graph convolutional network (Kipf and Welling, ICLR 2017, equation 2), self-loops added."""
 
     name: ClassVar[str] = "gcn"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionNetwork(GraphNetwork):
+    """Networks whose nodes weigh their neighbors and themselves by attention (abstract); ELU between layers."""
+
+    heads: Annotated[int, Whole(1, 1024)] = 8
+    """attention heads of hidden layers, which share their columns, 1..1,024"""
+    output_heads: Annotated[int, Whole(1, 1024)] = 1
+    """attention heads of the last layer, whose mean is taken, 1..1,024"""
+    dropout: Annotated[float, Number(0, 0.99)] = 0.5
+    """share of inputs of each layer, and of attention weights, that are set to 0 in training, 0..0.99"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.hidden % self.heads:
+            nearest = max(1, round(self.hidden / self.heads)) * self.heads
+            raise InputError(
+                f"hidden must be a multiple of heads, {self.heads}, got {self.hidden}; {nearest} is the nearest."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GAT(AttentionNetwork):
+    """Graph attention network (Veličković et al., ICLR 2018, equations 3 to 6), self-loops added."""
+
+    name: ClassVar[str] = "gat"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GATv2(AttentionNetwork):
+    """Graph attention whose order of neighbors depends on who asks (Brody, Alon, Yahav, ICLR 2022, equation 7)."""
+
+    name: ClassVar[str] = "gatv2"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GIN(GraphNetwork):
+    """Graph isomorphism network (Xu et al., ICLR 2019, equation 4.1), with an MLP and batch normalization in
+    each layer."""
+
+    name: ClassVar[str] = "gin"
+
+    train_eps: bool = False
+    """learn how much more than a neighbor's a node's own row counts, layer by layer; else as much"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class APPNP(GraphNetwork):
+    """An MLP whose predictions are propagated by personalized PageRank (Klicpera et al., ICLR 2019, section 3).
+
+    The last matrix, which has no bias, is multiplied behind the propagation: that is the same, and gives vectors.
+    """
+
+    name: ClassVar[str] = "appnp"
+
+    sampling: Literal["full-graph"] = "full-graph"
+    """all nodes, one batch an epoch: samples of so many hops would reach all nodes, too"""
+    hops: Annotated[int, Whole(1, 100)] = 10
+    """propagations, 1..100"""
+    teleport: Annotated[float, Number(0, 1, open_low=True)] = 0.1
+    """share of a node's own prediction at each propagation, in (0, 1]"""

@@ -95,10 +95,11 @@ class GraphLearner:
 
     def compile(self) -> None:
         """Compile the kernels, or load them from the cache."""
-        sampled = self.sampled
+        sampled, before = self.sampled, _copied(weights_of(self.network))
         batch = self._make(self.data.rows["train"][:1], 0, 0)
         self._loss(batch, 0).backward()
         self._optimizer.zero_grad()
+        load_weights(self.network, before)  # what a network has seen of batches, too
         self.sampled = sampled
 
     def run(self, work: Work[Span]) -> Stats:
@@ -183,7 +184,7 @@ class GraphLearner:
         if self._is_whole:
             (x_ND, block), rows = self.whole(), self.data.rows["train"]
             self.sampled += len(x_ND)
-            return _Batch(x_ND, [block] * self.model.num_layers, torch.from_numpy(rows), self._label(rows), number)
+            return _Batch(x_ND, [block] * len(self.network.layers), torch.from_numpy(rows), self._label(rows), number)
         found = self._sampler.sample(seeds, epoch, number)
         self.sampled += len(found.node_M)
         x_MD = torch.from_numpy(self.data.features.take(found.node_M))
@@ -220,12 +221,17 @@ class GraphLearner:
             score = score_of(self.network.hidden_and_scores(*self.whole())[1].numpy(), self.data.labels, rows)
         if score is None or self.best_score is None or score > self.best_score:
             self.best_score, self.best_epoch = score, epoch
-            self.best = {name: array.copy() for name, array in weights_of(self.network).items()}
+            self.best = _copied(weights_of(self.network))
 
 
 def weights_of(network: Network) -> State:
     """By name; arrays that training changes."""
-    return {name: parameter.detach().numpy() for name, parameter in network.named_parameters()}
+    return {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+
+
+def _copied(state: State) -> State:
+    """That nothing changes any more."""
+    return {name: array.copy() for name, array in state.items()}
 
 
 def _beginning(state: State, begin: str) -> State:

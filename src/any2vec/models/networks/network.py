@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from any2vec.models.networks.config import GCN, GraphNetwork
+from any2vec.models.networks.config import APPNP, GAT, GIN, AttentionNetwork, GraphNetwork, GraphSAGE
 from any2vec.nn.aggregate import Neighbors, aggregate
+from any2vec.nn.gat import GATConv, GATv2Conv
 from any2vec.nn.sage import SAGEConv
 from any2vec.sampling.neighbors import Neighborhood
 from any2vec.types import Csr, State
@@ -34,13 +35,14 @@ class Block(NamedTuple):
 
 
 class SageLayer(nn.Module):
-    """GraphSAGE's convolution, of means."""
+    """GraphSAGE's convolution."""
 
-    def __init__(self, size_in: int, size_out: int) -> None:
+    def __init__(self, size_in: int, size_out: int, aggregator: str = "mean") -> None:
         super().__init__()
-        self.conv = SAGEConv(size_in, size_out)
+        is_pool = aggregator == "pool"
+        self.conv = SAGEConv(size_in, size_out, aggr="max" if is_pool else aggregator, project=is_pool)
 
-    def forward(self, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
+    def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         found: torch.Tensor = self.conv((x_MD, x_MD[: block.num_targets]), block.neighbors)
         return found
 
@@ -57,38 +59,138 @@ class GcnLayer(nn.Module):
         nn.init.xavier_uniform_(self.linear.weight)  # as Kipf and Welling start (Glorot and Bengio 2010)
         nn.init.zeros_(self.linear.bias)
 
-    def forward(self, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
-        num, degree_M1 = block.num_targets, block.degree_M1[: len(x_MD)]
+    def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         is_narrow = self.linear.out_features < self.linear.in_features
         x_MD = nn.functional.linear(x_MD, self.linear.weight) if is_narrow else x_MD
-        x_MD = x_MD * (degree_M1 + 1).rsqrt()
-        found = (aggregate(x_MD, block.neighbors) * degree_M1[:num] + x_MD[:num]) * (degree_M1[:num] + 1).rsqrt()
+        found = convolved(x_MD, block)
         return found + self.linear.bias if is_narrow else self.linear(found)
 
 
+def convolved(x_MD: torch.Tensor, block: Block) -> torch.Tensor:
+    """(F, D): sum over the node and its neighbors of x / sqrt((degree + 1) (degree' + 1))."""
+    num, degree_M1 = block.num_targets, block.degree_M1[: len(x_MD)]
+    x_MD = x_MD * (degree_M1 + 1).rsqrt()
+    return (aggregate(x_MD, block.neighbors) * degree_M1[:num] + x_MD[:num]) * (degree_M1[:num] + 1).rsqrt()
+
+
+class AttentionLayer(nn.Module):
+    """Attention, of GAT or GATv2. A sampled neighbor stands for as many of the node's as it is one of, so that the
+    softmax over a sample estimates that over all; the node itself stands for one.
+    """
+
+    def __init__(self, model: AttentionNetwork, size_in: int, size_out: int, is_last: bool) -> None:
+        super().__init__()
+        kind, heads = GATConv if model.name == GAT.name else GATv2Conv, model.output_heads if is_last else model.heads
+        columns = size_out if is_last else size_out // heads
+        self.conv = kind(size_in, columns, heads, concat=not is_last, dropout=model.dropout)
+        self.edge_columns = heads + 1
+        """numbers that it holds for each edge where nothing is learned: its weights, by head, and where it leads"""
+
+    def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
+        self.conv.train(draws is not None)
+        found: torch.Tensor = self.conv(x_MD, block.neighbors, block.degree_M1, draws)
+        return found
+
+
+class GinLayer(nn.Module):
+    """An MLP of (1 + eps) x and the sum of the neighbors' rows, that of a sample being its mean times their number.
+
+    Its hidden rows are normalized over the batch (Ioffe and Szegedy 2015), as Xu et al. do: sums grow with the degree.
+    """
+
+    mean: torch.Tensor
+    variance: torch.Tensor
+
+    def __init__(self, model: GIN, size_in: int, size_out: int) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(size_in, model.hidden, bias=False), nn.Linear(model.hidden, size_out)
+        self.scale, self.shift = nn.Parameter(torch.ones(model.hidden)), nn.Parameter(torch.zeros(model.hidden))
+        self.eps = nn.Parameter(torch.zeros(1)) if model.train_eps else None
+        self.register_buffer("mean", torch.zeros(model.hidden))
+        self.register_buffer("variance", torch.ones(model.hidden))
+
+    def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
+        num, own = block.num_targets, 1 if self.eps is None else 1 + self.eps
+        is_narrow = self.first.out_features < self.first.in_features
+        x_MD = self.first(x_MD) if is_narrow else x_MD
+        total = aggregate(x_MD, block.neighbors) * block.degree_M1[:num] + own * x_MD[:num]
+        total = total if is_narrow else self.first(total)
+        is_batch = draws is not None and num > 1  # of one row there is no variance
+        total = nn.functional.batch_norm(total, self.mean, self.variance, self.scale, self.shift, is_batch)
+        found: torch.Tensor = self.last(total.relu())
+        return found
+
+
+class DenseLayer(nn.Module):
+    """The node's own row times a matrix."""
+
+    def __init__(self, size_in: int, size_out: int, bias: bool) -> None:
+        super().__init__()
+        self.linear = nn.Linear(size_in, size_out, bias)
+
+    def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
+        found: torch.Tensor = self.linear(x_MD[: block.num_targets])
+        return found
+
+
+class Propagation(nn.Module):
+    """From rows (z, h) to ((1 - teleport) convolved z + teleport h, h); the first one takes h, the last one gives z."""
+
+    def __init__(self, teleport: float, is_first: bool, is_last: bool) -> None:
+        super().__init__()
+        self.teleport, self.is_first, self.is_last = teleport, is_first, is_last
+
+    def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
+        z_MD, own_MD = (x_MD, x_MD) if self.is_first else x_MD.chunk(2, dim=1)
+        own_FD = own_MD[: block.num_targets]
+        z_FD = (1 - self.teleport) * convolved(z_MD, block) + self.teleport * own_FD
+        return z_FD if self.is_last else torch.cat([z_FD, own_FD], dim=1)
+
+
 class Network(nn.Module):
-    """Layers with ReLU between them; dropout before each in training."""
+    """Layers with ReLU between them, ELU where they attend (Veličković et al. 2018); in training dropout before all."""
 
     def __init__(self, model: GraphNetwork, num_features: int, num_classes: int) -> None:
         super().__init__()
-        kind = GcnLayer if model.name == GCN.name else SageLayer
-        sizes = [num_features, *[model.hidden] * (model.num_layers - 1), num_classes]
-        self.layers = nn.ModuleList(kind(size_in, size_out) for size_in, size_out in pairwise(sizes))
+        inner = [model.hidden] * (model.num_layers - 1)
+        if isinstance(model, APPNP):
+            inner += [*[2 * model.hidden] * (model.hops - 1), model.hidden]
+        self.widths = (num_features, *inner, num_classes)
+        """columns that each layer takes, and those of the last one's scores"""
+        self.layers = nn.ModuleList(
+            _layer(model, *pair, number, len(inner)) for number, pair in enumerate(pairwise(self.widths))
+        )
+        self.activation = nn.functional.elu if isinstance(model, AttentionNetwork) else torch.relu
         self.dropout = model.dropout
 
-    def forward(self, x_MD: torch.Tensor, blocks: list[Block], draws: torch.Generator) -> torch.Tensor:
-        """Scores of classes, float32 (seeds, C), in training; draws: for dropout."""
+    def forward(self, x_MD: torch.Tensor, blocks: list[Block], draws: torch.Generator | None = None) -> torch.Tensor:
+        """Scores of classes, float32 (seeds, C), in training; draws: for dropout; None: it is no training."""
         for number, (layer, block) in enumerate(zip(self.layers, blocks, strict=True)):
-            x_MD = x_MD.relu() if number else x_MD
-            x_MD = layer(_dropped(x_MD, self.dropout, draws), block)
+            x_MD = self.activation(x_MD) if number else x_MD
+            share = 0 if isinstance(layer, Propagation) else self.dropout
+            x_MD = layer(_dropped(x_MD, share, draws), block, draws)
         return x_MD
 
     def hidden_and_scores(self, x_ND: torch.Tensor, block: Block) -> tuple[torch.Tensor, torch.Tensor]:
         """(what the last hidden layer gives (N, hidden), scores of classes (N, C)) of all nodes of a graph."""
         with torch.no_grad():
             for layer in self.layers[:-1]:
-                x_ND = layer(x_ND, block).relu()
+                x_ND = self.activation(layer(x_ND, block))
             return x_ND, self.layers[-1](x_ND, block)
+
+
+def _layer(model: GraphNetwork, size_in: int, size_out: int, number: int, last: int) -> nn.Module:
+    if isinstance(model, APPNP):
+        if number in range(model.num_layers - 1, last):
+            return Propagation(model.teleport, number == model.num_layers - 1, number == last - 1)
+        return DenseLayer(size_in, size_out, bias=number < last)
+    if isinstance(model, AttentionNetwork):
+        return AttentionLayer(model, size_in, size_out, number == last)
+    if isinstance(model, GIN):
+        return GinLayer(model, size_in, size_out)
+    if isinstance(model, GraphSAGE):
+        return SageLayer(size_in, size_out, model.aggregator)
+    return GcnLayer(size_in, size_out)
 
 
 def network_of(model: GraphNetwork, num_features: int, num_classes: int, weights: State) -> Network:
@@ -111,9 +213,9 @@ def load_weights(network: Network, weights: State, assign: bool = False) -> None
         raise ValueError(str(error)) from error
 
 
-def _dropped(x: torch.Tensor, share: float, draws: torch.Generator) -> torch.Tensor:
+def _dropped(x: torch.Tensor, share: float, draws: torch.Generator | None) -> torch.Tensor:
     """As `torch.nn.functional.dropout`, which takes no generator of its own."""
-    if share == 0:
+    if share == 0 or draws is None:
         return x
     kept = torch.empty_like(x, requires_grad=False).bernoulli_(1 - share, generator=draws)
     return x * kept.div_(1 - share)

@@ -5,16 +5,16 @@ Legend: N nodes, M nodes of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from any2vec.models.networks.config import GraphNetwork
+from any2vec.models.networks.config import APPNP, AttentionNetwork, GraphNetwork
 from any2vec.plan.cost.size import Size, TableSize
 
-_KEPT, _HELD = 4, 3
+_KEPT, _HELD, _PER_EDGE = 4, 3, 5
 """arrays like the weights that a run keeps: they, two moments, the best epoch's; arrays (M, columns) of a layer at the
-peak"""
+peak; arrays (edges, heads) of one that attends: weights, what is dropped, gradients"""
 
 
 def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any]) -> Size:
@@ -31,6 +31,10 @@ def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any]) -> Size:
         4 * _HELD * int(asked) * (size_in + size_out)
         for asked, (size_in, size_out) in zip(reversed(reached[1:]), pairwise(sizes), strict=True)
     )
+    if isinstance(model, AttentionNetwork):
+        batch += _attention(model, reached, metadata)
+    if isinstance(model, APPNP):
+        batch += 4 * _HELD * nodes * 2 * model.hidden * model.hops
     edges = 12 * metadata["num_edges"] * 2
     return Size(
         tables=(weights,),
@@ -40,3 +44,14 @@ def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any]) -> Size:
         },
         items=metadata["num_train"], result_bytes=weights.num_bytes // _KEPT + 4 * nodes * model.hidden,
     )  # fmt: skip
+
+
+def _attention(model: AttentionNetwork, reached: Sequence[float], metadata: Mapping[str, Any]) -> int:
+    """Bytes of a batch besides: weights of edges, and what a layer reads, projected; reached: nodes by hop."""
+    found, columns = 0.0, [metadata["num_classes"] * model.output_heads, *[model.hidden] * (model.num_layers - 1)]
+    heads = [model.output_heads, *[model.heads] * (model.num_layers - 1)]
+    for hop, fanout in enumerate(model.fanouts_by_hop):
+        most = 2.0 * metadata["num_edges"]
+        edges = reached[hop] + (most if fanout < 0 else min(most, reached[hop] * fanout))
+        found += 4 * (_PER_EDGE * edges * heads[hop] + _HELD * reached[hop + 1] * columns[hop])
+    return int(found)

@@ -24,15 +24,22 @@ _CONFIG = "any2vec.models.networks.config"
 
 
 class Graphs(Task):
-    """GraphSAGE and GCN."""
+    """GraphSAGE, GCN, GAT, GATv2, GIN and APPNP."""
 
     name = "graphs"
     title = "nodes with features"
     rank = 45
-    models: ClassVar = {"graphsage": f"{_CONFIG}:GraphSAGE", "gcn": f"{_CONFIG}:GCN"}
+    models: ClassVar = {
+        "graphsage": f"{_CONFIG}:GraphSAGE", "gcn": f"{_CONFIG}:GCN", "gat": f"{_CONFIG}:GAT",
+        "gatv2": f"{_CONFIG}:GATv2", "gin": f"{_CONFIG}:GIN", "appnp": f"{_CONFIG}:APPNP",
+    }  # fmt: skip
     about: ClassVar = {
         "graphsage": "classes of nodes from features: own and the mean of sampled neighbors (GraphSAGE)",
         "gcn": "classes of nodes from features: graph convolutions, sampled or over the full graph (GCN)",
+        "gat": "classes of nodes from features: attention to neighbors (GAT)",
+        "gatv2": "classes of nodes from features: attention to neighbors whose order depends on who asks (GATv2)",
+        "gin": "classes of nodes from features: an MLP of own and summed neighbors (GIN)",
+        "appnp": "classes of nodes from features: an MLP, propagated by personalized PageRank (APPNP)",
     }
     reading: ClassVar = {
         "graph": "any2vec.data.options:GraphOptions", "nodes": "any2vec.data.options:NodeOptions",

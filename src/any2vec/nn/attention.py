@@ -1,0 +1,113 @@
+"""Attention over edges, with gradients, on the processor: weights by softmax at each target, and weighted sums.
+
+Legend: F nodes that aggregate, S edges, M nodes that have rows, H heads, C columns of a head, D = H C.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from any2vec.nn.aggregate import Neighbors
+
+
+def with_self_loops(neighbors: Neighbors, num_sources: int) -> Neighbors:
+    """The edges without self-loops, and one of each node that has a row of its own: number i is row i."""
+    from any2vec.kernels.graph.attention import add_self_loops
+
+    num = min(num_sources, len(neighbors.stop_F1) - 1)
+    stop_F1 = np.empty(len(neighbors.stop_F1), np.int64)
+    neighbor = np.empty(len(neighbors.neighbor_S) + num, neighbors.neighbor_S.dtype)
+    add_self_loops(*neighbors, num, stop_F1, neighbor)
+    return Neighbors(stop_F1, neighbor[: stop_F1[-1]])
+
+
+def weighted_sum(x_MD: torch.Tensor, neighbors: Neighbors, weight_SH: torch.Tensor) -> torch.Tensor:
+    """For each node the sum of its in-neighbors' rows, each times its edge's weight, head by head, (F, D)."""
+    found: torch.Tensor = _WeightedSum.apply(x_MD, weight_SH, *neighbors)
+    return found
+
+
+class SumWeights(torch.autograd.Function):
+    """Softmax of leaky(source + target), (S, H); source (M, H), target (F, H); share: of nodes (F,), or (0,)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, source_MH: torch.Tensor, target_FH: torch.Tensor, neighbors: Neighbors, share_F: np.ndarray,
+        slope: float,
+    ) -> torch.Tensor:  # fmt: skip
+        from any2vec.kernels.graph.attention import weigh_sums
+
+        rows = _array(source_MH), _array(target_FH)
+        weight_SH = source_MH.new_empty(len(neighbors.neighbor_S), source_MH.shape[1])
+        weigh_sums(*neighbors, share_F.astype(rows[0].dtype), *rows, slope, weight_SH.numpy())
+        ctx.known = (*neighbors, *rows, slope, weight_SH.numpy())
+        return weight_SH
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_SH: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        from any2vec.kernels.graph.attention import weigh_sums_gradient
+
+        _, _, source_MH, target_FH, _, _ = ctx.known
+        source, target = grad_SH.new_zeros(source_MH.shape), grad_SH.new_zeros(target_FH.shape)
+        weigh_sums_gradient(*ctx.known, _array(grad_SH), source.numpy(), target.numpy())
+        return source, target, None, None, None
+
+
+class PairWeights(torch.autograd.Function):
+    """Softmax of attention . leaky(source + target) by head, (S, H); source (M, D), target (F, D), attention (D,)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, source_MD: torch.Tensor, target_FD: torch.Tensor, attention_D: torch.Tensor, heads: int,
+        neighbors: Neighbors, share_F: np.ndarray, slope: float,
+    ) -> torch.Tensor:  # fmt: skip
+        from any2vec.kernels.graph.attention import weigh_pairs
+
+        rows = _array(source_MD), _array(target_FD), _array(attention_D)
+        weight_SH = source_MD.new_empty(len(neighbors.neighbor_S), heads)
+        weigh_pairs(*neighbors, share_F.astype(rows[0].dtype), *rows, slope, weight_SH.numpy())
+        ctx.known = (*neighbors, *rows, slope, weight_SH.numpy())
+        return weight_SH
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_SH: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        from any2vec.kernels.graph.attention import weigh_pairs_gradient
+
+        _, _, source_MD, target_FD, attention_D, _, _ = ctx.known
+        source, target = grad_SH.new_zeros(source_MD.shape), grad_SH.new_zeros(target_FD.shape)
+        attention = np.zeros(attention_D.shape, np.float64)
+        weigh_pairs_gradient(*ctx.known, _array(grad_SH), source.numpy(), target.numpy(), attention)
+        return source, target, torch.from_numpy(attention.astype(attention_D.dtype)), None, None, None, None
+
+
+class _WeightedSum(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x_MD: torch.Tensor, weight_SH: torch.Tensor, stop_F1: np.ndarray, neighbor_S: np.ndarray
+    ) -> torch.Tensor:
+        from any2vec.kernels.graph.attention import sum_weighted
+
+        ctx.known = (stop_F1, neighbor_S, _array(weight_SH), _array(x_MD))
+        out_FD = x_MD.new_empty(len(stop_F1) - 1, x_MD.shape[1])
+        sum_weighted(*ctx.known, out_FD.numpy())
+        return out_FD
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_FD: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        from any2vec.kernels.graph.attention import sum_weighted_gradient
+
+        _, _, weight_SH, x_MD = ctx.known
+        weight, x = grad_FD.new_empty(weight_SH.shape), grad_FD.new_zeros(x_MD.shape)
+        sum_weighted_gradient(*ctx.known, _array(grad_FD), weight.numpy(), x.numpy())
+        return x, weight, None, None
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray:
+    found: np.ndarray = tensor.detach().contiguous().numpy()
+    return found
