@@ -10,6 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -86,6 +87,9 @@ def test_nearest_and_analogy(place: Path) -> None:
     assert near["key"] == "red" and {one["key"] for one in near["neighbors"]} == {"green", "blue", "pink"}
     assert -1 <= near["neighbors"][2]["score"] <= near["neighbors"][0]["score"] <= 1.0001
     assert len(run("nearest", str(place / "nodes"), "l1", "r1", "-k", "2")["queries"]) == 2
+    Embeddings([7, 5, -3], np.eye(3)).save(place / "numbers", overwrite=True)
+    assert "5" in invoke("nearest", str(place / "numbers"), "7").stdout
+    assert {one["key"] for one in run("nearest", str(place / "numbers"), "7")["neighbors"]} == {"5", "-3"}
     assert len(run("analogy", str(place / "words"), "red", "blue", "cat", "-k", "4")["answers"]) == 4
     some = invoke("nearest", str(place / "words"), "red", "grey", "cat", "-k", "2", code=2)
     assert "nearest to red" in some.stdout and "nearest to cat" in some.stdout and "'grey' is not among" in some.stderr

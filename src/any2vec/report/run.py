@@ -187,4 +187,7 @@ def _neighbors(embeddings: Embeddings, first: list[int]) -> list[tuple[str, list
     # the commonest words of a text ("the", "of") have dull neighbors: step over a tenth of the list, at most 50
     frequent = frequent[min(50, len(frequent) // 10) :: max(1, len(frequent) // 80)]
     rows = list(dict.fromkeys([*first, *(int(row) for row in frequent)]))[: max(NEIGHBOR_ITEMS, len(first))]
-    return [(embeddings.keys.names[row], embeddings.nearest(embeddings.keys[row], NEIGHBORS)) for row in rows]
+    names = embeddings.keys.names
+    return [
+        (names[row], [(str(key), score) for key, score in embeddings.nearest(names[row], NEIGHBORS)]) for row in rows
+    ]

@@ -79,12 +79,13 @@ def analogy(
         show(_table(f"{a} is to {b} as {c} is to", "score", answer))
 
 
-def _listed(answer: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
-    return [{"key": key, "score": float(score)} for key, score in answer]
+def _listed(answer: Sequence[tuple[Any, float]]) -> list[dict[str, Any]]:
+    """Keys as they are typed on the command line: as text."""
+    return [{"key": str(key), "score": float(score)} for key, score in answer]
 
 
-def _table(title: str, score: str, answer: Sequence[tuple[str, float]]) -> Any:
-    return columns(title, ["key", score], [(name, f"{value:.3f}") for name, value in answer])
+def _table(title: str, score: str, answer: Sequence[tuple[Any, float]]) -> Any:
+    return columns(title, ["key", score], [(str(name), f"{value:.3f}") for name, value in answer])
 
 
 @guarded
