@@ -291,6 +291,7 @@ def test_damage_is_found(tmp_path: Path) -> None:
         ({"version": 2}, "version 2; this any2vec reads up to 1"), ({"format": "other"}, "is not an attributed graph"),
         ({"arrays": {}}, "indptr is missing"), ({"arrays": {"indptr": {"dtype": "object", "shape": [4]}}}, "cannot be"),
         ({"arrays": {"../up": {"dtype": "int8", "shape": [4]}}}, "missing"), ({"classes": None}, "is damaged"),
+        ({"num_edges": [1]}, "of another type"), ({"is_directed": 1}, "of another type"),
     ],
 )  # fmt: skip
 def test_metadata_that_is_no_ours_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:

@@ -90,6 +90,8 @@ def test_changed_meta(tmp_path: Path) -> None:
         ({"num_types": 4}, "damaged"),
         ({"num_slots": None}, "damaged"),
         ({"kind": "songs"}, "kind 'songs'"),
+        ({"options": True}, "options = True"),
+        ({"options": {"walk_length": "x"}}, "damaged"),
     ):
         path.write_text(json.dumps({**meta, **change}))
         with pytest.raises(FormatError, match=message):

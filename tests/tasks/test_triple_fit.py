@@ -195,6 +195,18 @@ def test_a_damaged_folder_is_reported(name: str, done: Path, tmp_path: Path) -> 
         TripleScorer.load(tmp_path / "run")
 
 
+@pytest.mark.parametrize("wrong", [-1, 400, 2**30])
+def test_triples_of_no_row_are_reported(wrong: int, done: Path, tmp_path: Path) -> None:
+    shutil.copytree(done, tmp_path / "run")
+    triple_M3 = np.load(done / SEEN_TRIPLES)
+    triple_M3[3, 2] = wrong
+    np.save(tmp_path / "run" / SEEN_TRIPLES, triple_M3)
+    scorer = TripleScorer.load(tmp_path / "run")
+    (tmp_path / "test.tsv").write_text(f"{scorer.entities[0]}\t{scorer.relations[0]}\t{scorer.entities[1]}\n")
+    with pytest.raises(FormatError, match="a number is of no row"):
+        evaluate_triple_file(scorer, tmp_path / "test.tsv")
+
+
 def test_a_folder_of_another_model_is_reported(tmp_path: Path) -> None:
     any2vec.fit(any2vec.SkipGram(dim=4, min_count=1), [["a", "b", "a", "c"]], out=tmp_path / "words")
     with pytest.raises(FormatError, match="holds no model of triples; give the folder of a finished run of one"):

@@ -20,7 +20,7 @@ from any2vec.checks import check_choice
 from any2vec.data.triples.triples import TripleReport, Triples, read_triples
 from any2vec.data.vocab.user_keys import UserKeys
 from any2vec.data.vocab.vocabulary import Keys
-from any2vec.errors import DataError, InputError
+from any2vec.errors import DataError, FormatError, InputError
 
 HITS = (1, 3, 10)
 _BLOCK_NUMBERS = 1 << 23
@@ -182,6 +182,7 @@ def evaluate_triple_file(
     Raises:
         InputError: unknown is not legal.
         DataError: a file cannot be read; no triple is known by name, or, with error, not each one is.
+        FormatError: the triples of training are damaged.
     """
     check_choice("unknown", unknown, UNKNOWN)
     names = _named(scorer)
@@ -204,10 +205,18 @@ def evaluate_triple_file(
         )
     if unknown == "skip":
         test_M3 = test_M3[is_known_M]
-    true_M3 = [np.asarray(scorer.triples, np.int64), test_M3, *(read_triples(one, known=names).rows() for one in known)]
+    true_M3 = [_seen(scorer), test_M3, *(read_triples(one, known=names).rows() for one in known)]
     return evaluate_triples(
         scorer.head_scores, scorer.tail_scores, test_M3, true_M3, len(scorer.entities), len(scorer.relations)
     )
+
+
+def _seen(scorer: Scorer) -> np.ndarray:
+    """The triples of training, int64 (M, 3). FormatError: one is not of rows that the model has."""
+    triple_M3, rows_3 = np.asarray(scorer.triples), [len(scorer.entities), len(scorer.relations), len(scorer.entities)]
+    if triple_M3.dtype.kind not in "iu" or ((triple_M3 < 0) | (triple_M3 >= rows_3)).any():
+        raise FormatError("The triples that the model was trained on are damaged: a number is of no row; train again.")
+    return triple_M3.astype(np.int64)
 
 
 def score_triple_file(scorer: Scorer, data: Path | str) -> Iterator[str]:

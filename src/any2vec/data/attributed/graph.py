@@ -158,6 +158,8 @@ class AttributedGraph:
         meta = read_meta(folder, FORMAT, VERSION, "an attributed graph of any2vec")
         try:
             arrays = {name: _mapped(folder, name, known) for name, known in meta["arrays"].items()}
+            if type(meta["num_edges"]) is not int or type(meta["is_directed"]) is not bool:
+                raise TypeError("meta.json gives num_edges or is_directed of another type")
             graph = cls(folder, meta, arrays)
         except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
             reason = str(error).split("\n")[0]

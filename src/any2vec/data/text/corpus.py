@@ -73,6 +73,9 @@ class Corpus:
         for name in ("num_slots", "num_types", "num_tokens", "num_sentences"):
             if type(meta.get(name)) is not int or meta[name] != sizes.get(name, meta[name]):
                 raise FormatError(f"{path} is damaged: meta.json gives {name} = {meta.get(name)}; write it again.")
+        options = meta.get("options", {})  # of walks
+        if not isinstance(options, dict) or type(options.get("walk_length", 1)) is not int:
+            raise FormatError(f"{path} is damaged: meta.json gives options = {options!r}; write it again.")
         if meta.get("kind") not in KINDS:
             raise FormatError(f"{path} has corpus kind {meta.get('kind')!r}; known are {', '.join(KINDS)}.")
         vocabulary.keys.are_integers = meta["kind"] == "ids" or bool(meta.get(INTEGERS))

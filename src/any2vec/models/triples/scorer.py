@@ -117,7 +117,8 @@ class TripleScorer:
         if not self.model.query:
             return self._own_scores(given_B, way_B, self.vectors)
         query_BW = self._queries(given_B, way_B)
-        score_BV = np.matmul(query_BW, self.vectors.T)
+        with np.errstate(over="ignore", invalid="ignore"):  # of rows that no training makes
+            score_BV = np.matmul(query_BW, self.vectors.T)
         if self.model.is_near:
             near_scores(score_BV, query_BW, self.vectors, self.model.gamma)
         return score_BV
