@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ import torch
 from any2vec.data.attributed.features import FeatureRows
 from any2vec.errors import InputError
 from any2vec.models.networks.config import GraphNetwork
+from any2vec.models.networks.inference import Inference
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of, load_weights
 from any2vec.models.networks.scores import score_of
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
@@ -131,6 +133,13 @@ class GraphLearner:
         if self._ahead is not None:
             self._ahead.shutdown(wait=True, cancel_futures=True)
 
+    @cached_property
+    def inference(self) -> Inference:
+        """What scores nodes from all their neighbors."""
+        if self._is_whole:
+            return Inference(self.data.csr, FeatureRows(self.whole()[0].numpy(), np.empty(0, np.float32)))
+        return Inference(self.data.csr, self.data.features)
+
     def whole(self) -> tuple[torch.Tensor, Block]:
         """(features of all nodes, what layers pass messages along over all edges), made once."""
         if self._whole is None:
@@ -218,7 +227,8 @@ class GraphLearner:
         rows = self.data.rows["val"]
         score = None
         if len(rows):
-            score = score_of(self.network.hidden_and_scores(*self.whole())[1].numpy(), self.data.labels, rows)
+            scores = self.inference.scores(self.network, rows)
+            score = score_of(scores, self.data.labels[rows], np.arange(len(rows)))
         if score is None or self.best_score is None or score > self.best_score:
             self.best_score, self.best_epoch = score, epoch
             self.best = _copied(weights_of(self.network))

@@ -85,7 +85,7 @@ class NetworkProgram(InMemoryProgram):
             classifier = NetworkClassifier(
                 self.request.spec.model, self.learner.best, graph.num_features, graph.classes, several
             )
-            self._scored = classifier, *classifier.score_rows(*self.learner.whole())
+            self._scored = classifier, *classifier.score_with(self.learner.inference)
         return self._scored
 
     def _until_over(self, parts: LoopParts) -> Iterator[Work[Any]]:
