@@ -25,16 +25,21 @@ from any2vec.data.attributed.features import FeatureRows
 from any2vec.data.attributed.scratch import GrowingRows
 from any2vec.errors import InputError
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of
+from any2vec.models.networks.sizing import (
+    FLOAT,
+    LEAST_ROWS,
+    WORK,
+    distinct,
+    layer_bytes,
+    least_inference_bytes,
+    sampled_bytes,
+)  # fmt: skip
 from any2vec.sampling.neighbors import Neighborhood, NeighborOptions, NeighborSampler
 from any2vec.types import Csr
 from any2vec.units import size
 
-LEAST_TARGETS = 64
-"""rows of a batch that are multiplied by weights: of fewer ones libraries add up products in another order"""
 _SHARE = 2
 """of the machine's memory, one part in so many, where no budget is given"""
-_WORK = 4
-"""of the budget, one part in so many, that is left to batches before a layer is kept in memory"""
 _MOST = 0.5
 """share of the nodes beyond which all are computed, whoever is asked for: then rows need not be gathered"""
 _MARGIN = 1.1
@@ -106,8 +111,8 @@ class Inference:
             for layer, ids in zip(layers, self._wanted(len(layers), nodes), strict=True):
                 found = found[-1:]
                 num_rows, free = len(self) if ids is None else len(ids), self.budget_bytes - held
-                held = 4 * num_rows * layer.size_out
-                if held + self.budget_bytes // _WORK > free:
+                held = FLOAT * num_rows * layer.size_out
+                if held + self.budget_bytes // WORK > free:
                     self.counts += (0, 0, held)
                     held = 0
                 with GrowingRows(num_rows, layer.size_out, bool(held) or not num_rows) as out:
@@ -118,8 +123,8 @@ class Inference:
         return found[0], found[1]
 
     def _check_budget(self, layers: list[_Step]) -> None:
-        most = int(self._block.degree_M1.max())
-        needed = _WORK * max(layer.num_bytes(LEAST_TARGETS + most, LEAST_TARGETS, most) for layer in layers)
+        most, widths = int(self._block.degree_M1.max()), layers[0].network.widths
+        needed = least_inference_bytes(widths, most, max(layer.edge_columns for layer in layers))
         if needed > self.budget_bytes:
             raise InputError(
                 f"Inference has {size(self.budget_bytes)} of memory, and a node with {most:,} neighbors needs "
@@ -163,7 +168,7 @@ class Inference:
             stop = _stop(layer, end_K1, first, min(len(ids), first + most), num, reach, room)
             found = self._sampler.sample(ids[first:stop])
             shape = len(found.node_M), stop - first, len(found.neighbor_S)
-            reach = min(1.0, _MARGIN * shape[0] / _expected(*shape[1:], num))
+            reach = min(1.0, _MARGIN * shape[0] / distinct(*shape[1:], num))
             out = None
             if layer.num_bytes(*shape) <= room or stop == first + 1:
                 out = self._tried(layer, rows, found)
@@ -199,21 +204,21 @@ class _Step(NamedTuple):
         """(F, size_out)"""
         return self.network.infer(self.number, x_MD, block)
 
+    @property
+    def edge_columns(self) -> int:
+        """Numbers that the layer holds for each edge, by its own word."""
+        return int(getattr(self.network.layers[self.number], "edge_columns", 0))
+
     def num_bytes(self, num_read: int, num_targets: int, num_edges: int) -> int:
-        """Of a batch: what it reads, what layers make of that, and its edges, as sampling holds them."""
-        sampled = 16 * num_edges + 24 * (num_read + num_targets) + 4 * num_read * self.size_in
-        return self._made(num_read, num_targets, num_edges) + sampled
+        """Of a batch, from the sampling on."""
+        shape = num_read, num_targets, num_edges
+        made = layer_bytes(self.size_in, self.size_out, *shape, self.edge_columns)
+        return made + sampled_bytes(*shape) + FLOAT * num_read * self.size_in
 
     def whole_bytes(self, num_nodes: int, num_edges: int, is_at_hand: bool) -> int:
         """Of all nodes at once; is_at_hand: their rows, which need not be read."""
-        read = 0 if is_at_hand else 4 * num_nodes * self.size_in
-        return self._made(num_nodes, num_nodes, num_edges) + read
-
-    def _made(self, num_read: int, num_targets: int, num_edges: int) -> int:
-        narrow = min(self.size_in, self.size_out)
-        columns = num_read * 2 * narrow + num_targets * (self.size_in + 3 * self.size_out)
-        own: int = getattr(self.network.layers[self.number], "edge_columns", 0)
-        return 4 * (columns + own * num_edges)
+        made = layer_bytes(self.size_in, self.size_out, num_nodes, num_nodes, num_edges, self.edge_columns)
+        return made + (0 if is_at_hand else FLOAT * num_nodes * self.size_in)
 
 
 class _Layer(NamedTuple):
@@ -230,12 +235,12 @@ class _Layer(NamedTuple):
 
 def _filled_up(found: Neighborhood) -> Neighborhood:
     """A small batch with some of its nodes once more, without neighbors, so that no few rows are multiplied."""
-    lacks = LEAST_TARGETS - found.nodes_by_hop[0]
+    lacks = LEAST_ROWS - found.nodes_by_hop[0]
     if lacks <= 0:
         return found
-    node_M = np.pad(found.node_M, (0, max(0, LEAST_TARGETS - len(found.node_M))), mode="edge")
+    node_M = np.pad(found.node_M, (0, max(0, LEAST_ROWS - len(found.node_M))), mode="edge")
     stop_D1 = np.pad(found.stop_D1, (0, lacks), mode="edge")
-    return found._replace(node_M=node_M, stop_D1=stop_D1, nodes_by_hop=(LEAST_TARGETS, *found.nodes_by_hop[1:]))
+    return found._replace(node_M=node_M, stop_D1=stop_D1, nodes_by_hop=(LEAST_ROWS, *found.nodes_by_hop[1:]))
 
 
 def _is_at_hand(rows: Any) -> bool:
@@ -250,11 +255,6 @@ def _whole(rows: Any, num: int) -> np.ndarray:
     return np.asarray(rows.take(np.arange(num)))
 
 
-def _expected(num_targets: int, num_edges: int, num_nodes: int) -> float:
-    """Different nodes that a batch reaches, whose edges come from anywhere."""
-    return min(num_nodes, num_targets + num_nodes * -np.expm1(-num_edges / num_nodes))
-
-
 def _stop(
     layer: _Step, end_K1: np.ndarray, first: int, most: int, num_nodes: int, reach: float, room: int
 ) -> int:  # fmt: skip
@@ -263,6 +263,6 @@ def _stop(
     while low < high:
         stop = (low + high + 1) // 2
         num, edges = stop - first, int(end_K1[stop] - end_K1[first])
-        read = max(num, int(reach * _expected(num, edges, num_nodes)))
+        read = max(num, int(reach * distinct(num, edges, num_nodes)))
         low, high = (stop, high) if layer.num_bytes(read, num, edges) <= room else (low, stop - 1)
     return low

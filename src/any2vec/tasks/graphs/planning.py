@@ -1,57 +1,141 @@
-"""What a run of a graph network needs.
+"""What a run of a graph network needs, and what it keeps in memory of a budget.
 
 Legend: N nodes, M nodes of a batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-from any2vec.models.networks.config import APPNP, AttentionNetwork, GraphNetwork
+from any2vec.errors import InputError
+from any2vec.models.networks.config import GraphNetwork
+from any2vec.models.networks.sizing import (
+    FLOAT,
+    distinct,
+    layer_bytes,
+    least_inference_bytes,
+    whole_inference_bytes,
+)
 from any2vec.plan.cost.size import Size, TableSize
+from any2vec.units import size
 
-_KEPT, _HELD, _PER_EDGE = 4, 3, 5
-"""arrays like the weights that a run keeps: they, two moments, the best epoch's; arrays (M, columns) of a layer at the
-peak; arrays (edges, heads) of one that attends: weights, what is dropped, gradients"""
+SLOT_BYTES = 96
+"""of a row of features in memory, beside the row: its place in the map of ids, its id, and what policies remember"""
+_KEPT = 4
+"""arrays like the weights that a run keeps: they, two moments, the best epoch's"""
+_NODE_BYTES = 30
+"""of each node: degrees, and what samplers remember of it"""
+_KEY_BYTES = 70
+"""of each node's key"""
+_CACHE = 0.75
+"""of what is free, the share that rows of features have; layers have the rest"""
 
 
-def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any]) -> Size:
-    """Of a run on one host: the features of all nodes are in memory for validation, and so are two layers."""
-    nodes, columns = metadata["num_nodes"], metadata["num_features"]
-    sizes = [columns, *[model.hidden] * (model.num_layers - 1), metadata["num_classes"]]
-    weights = TableSize(name="weights", rows=sum(sizes[:-1]) * 2, columns=_KEPT * model.hidden)
-    found, reached = float(model.batch_size if model.sampling != "full-graph" else nodes), []
-    for fanout in reversed(model.fanouts_by_hop):
-        reached.append(found)
-        found = min(float(nodes), found * (1 + (nodes if fanout < 0 else fanout)))
-    reached.append(found)
-    batch = sum(
-        4 * _HELD * int(asked) * (size_in + size_out)
-        for asked, (size_in, size_out) in zip(reversed(reached[1:]), pairwise(sizes), strict=True)
+class NetworkPlan(NamedTuple):
+    """What a run keeps in memory."""
+
+    rows: int | None
+    """of features; None: all"""
+    inference_bytes: int
+    """of memory for inference; 0: half of the machine's"""
+    sentence: str
+    """what was chosen, and why; empty without a budget"""
+
+
+def widths_of(model: GraphNetwork, metadata: Mapping[str, Any]) -> tuple[int, ...]:
+    """Columns of features, hidden layers and scores."""
+    return (metadata["num_features"], *[model.hidden] * (model.num_layers - 1), metadata["num_classes"])
+
+
+def plan_network(
+    model: GraphNetwork, metadata: Mapping[str, Any], budget_bytes: int, process_bytes: int, threads: int
+) -> NetworkPlan:
+    """Rows of features that stand in memory, and what is left to layers. budget_bytes 0: there is none.
+
+    Raises:
+        InputError: the budget is too small; it says how much is needed.
+    """
+    if not budget_bytes:
+        return NetworkPlan(None, 0, "")
+    nodes, row_bytes, widths = metadata["num_nodes"], metadata["feature_bytes"], widths_of(model, metadata)
+    parts = {"the process": process_bytes, **_fixed(model, metadata)}
+    parts["a batch"] = max(
+        batch_bytes(model, metadata, threads), least_inference_bytes(widths, metadata["most_neighbors"])
     )
-    if isinstance(model, AttentionNetwork):
-        batch += _attention(model, reached, metadata)
-    if isinstance(model, APPNP):
-        batch += 4 * _HELD * nodes * 2 * model.hidden * model.hops
-    edges = 12 * metadata["num_edges"] * 2
+    whole = nodes * row_bytes
+    if model.sampling == "full-graph":
+        parts["the features, which full-graph holds"] = whole
+    needed = sum(parts.values())
+    if needed > budget_bytes:
+        largest = ", ".join(f"{size(value)} {name}" for name, value in sorted(parts.items(), key=lambda one: -one[1]))
+        raise InputError(
+            f"--memory {size(budget_bytes)} is too small: {model.name} needs {size(needed)} here ({largest}); give it, "
+            "or take fewer nodes a batch, smaller fan-outs, or fewer hidden columns."
+        )
+    free = budget_bytes - needed
+    if model.sampling == "full-graph" or whole <= free:
+        left = free if model.sampling == "full-graph" else free - whole
+        return NetworkPlan(None, parts["a batch"] + left, f"all {nodes:,} rows in memory: {size(whole)} fit")
+    rows = min(nodes, int(_CACHE * free) // (row_bytes + SLOT_BYTES))
+    inference = parts["a batch"] + free - rows * (row_bytes + SLOT_BYTES)
+    sentence = (
+        f"{rows:,} of {nodes:,} rows in memory, the others on disk: all are {size(whole)}, and of {size(budget_bytes)} "
+        f"{size(needed)} go to the process, the graph and a batch"
+    )
+    return NetworkPlan(rows, inference, sentence)
+
+
+def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any], threads: int, plan: NetworkPlan) -> Size:
+    """Of a run on one host. Batches and inference take turns."""
+    nodes, row_bytes = metadata["num_nodes"], metadata["feature_bytes"]
+    weights, fixed = _weights(model, metadata), _fixed(model, metadata)
+    inference = whole_inference_bytes(widths_of(model, metadata), nodes)
+    if plan.inference_bytes:
+        inference = min(inference, plan.inference_bytes)
+    batch, rows = batch_bytes(model, metadata, threads), nodes * row_bytes
+    if plan.rows is not None:
+        rows = plan.rows * (row_bytes + SLOT_BYTES)
+    del fixed["the weights"]
     return Size(
         tables=(weights,),
         resident={
-            "features": 4 * nodes * columns, "layers of all nodes": 8 * nodes * model.hidden, "batches": batch,
-            "gradients": weights.num_bytes // _KEPT, "neighbors": edges,
+            "features": rows, "batches" if batch > inference else "layers of all nodes": max(batch, inference),
+            "gradients": weights.num_bytes // _KEPT, "neighbors": sum(fixed.values()),
         },
-        items=metadata["num_train"], result_bytes=weights.num_bytes // _KEPT + 4 * nodes * model.hidden,
+        items=metadata["num_train"], result_bytes=weights.num_bytes // _KEPT + FLOAT * nodes * model.hidden,
     )  # fmt: skip
 
 
-def _attention(model: AttentionNetwork, reached: Sequence[float], metadata: Mapping[str, Any]) -> int:
-    """Bytes of a batch besides: weights of edges, and what a layer reads, projected; reached: nodes by hop."""
-    found, columns = 0.0, [metadata["num_classes"] * model.output_heads, *[model.hidden] * (model.num_layers - 1)]
-    heads = [model.output_heads, *[model.heads] * (model.num_layers - 1)]
-    for hop, fanout in enumerate(model.fanouts_by_hop):
-        most = 2.0 * metadata["num_edges"]
-        edges = reached[hop] + (most if fanout < 0 else min(most, reached[hop] * fanout))
-        found += 4 * (_PER_EDGE * edges * heads[hop] + _HELD * reached[hop + 1] * columns[hop])
-    return int(found)
+def batch_bytes(model: GraphNetwork, metadata: Mapping[str, Any], threads: int) -> int:
+    """Of a batch in training, and of the next one's features where that is made meanwhile."""
+    nodes, entries, widths = metadata["num_nodes"], metadata["num_entries"], widths_of(model, metadata)
+    found, reached, edges = float(min(model.batch_size, metadata["num_train"])), [], []
+    if model.sampling == "full-graph":
+        found = float(nodes)
+    degree = entries / nodes
+    for fanout in model.fanouts_by_hop:
+        asked = found * (degree if fanout < 0 else min(float(fanout), degree))
+        reached.append(found)
+        edges.append(asked)
+        found = distinct(found, asked, nodes)
+    reached.append(found)
+    total, copies = 0.0, 3 if model.dropout else 1
+    for layer, sizes in enumerate(pairwise(widths)):
+        read, targets = reached[model.num_layers - layer], reached[model.num_layers - layer - 1]
+        total += copies * FLOAT * read * sizes[0] + 2 * layer_bytes(*sizes, int(read), int(targets), 0)
+    total += 24 * sum(edges) + (metadata["feature_bytes"] + 16) * reached[-1]
+    return int(total + (FLOAT * reached[-1] * widths[0] if threads > 1 else 0))
+
+
+def _weights(model: GraphNetwork, metadata: Mapping[str, Any]) -> TableSize:
+    widths = widths_of(model, metadata)
+    return TableSize(name="weights", rows=sum(widths[:-1]) * 2, columns=_KEPT * model.hidden)
+
+
+def _fixed(model: GraphNetwork, metadata: Mapping[str, Any]) -> dict[str, int]:
+    """What a run holds wherever features are, beside the process and batches."""
+    nodes, weights = metadata["num_nodes"], _weights(model, metadata).num_bytes
+    graph = FLOAT * metadata["num_entries"] + (8 + _NODE_BYTES + _KEY_BYTES) * nodes + metadata["label_bytes"]
+    return {"the graph": graph, "the weights": weights + weights // _KEPT}
