@@ -131,6 +131,7 @@ class GraphLearner:
             self._optimizer.step()
             total += float(loss.detach()) * len(batch.rows)
             items += len(batch.rows)
+            del batch, loss  # before the next one is made, or all nodes are scored
         if not np.isfinite(total):
             raise InputError("The loss is no number any more: the training has diverged; lower learning_rate.")
         if work.ends_epoch:

@@ -22,7 +22,7 @@ def layer_bytes(
 ) -> int:
     """What a layer makes of its rows, these not counted; edge_columns: numbers that it holds for each edge."""
     narrow = min(size_in, size_out)
-    columns = 2 * num_read * narrow + num_targets * (narrow + 3 * size_out)
+    columns = 2 * num_read * narrow + num_targets * (narrow + 2 * size_out)
     return FLOAT * (columns + edge_columns * num_edges)
 
 
@@ -53,4 +53,4 @@ def whole_inference_bytes(widths: Sequence[int], num_nodes: int) -> int:
 
 def distinct(num_targets: float, num_edges: float, num_nodes: int) -> float:
     """Different nodes that a batch reaches whose edges come from anywhere."""
-    return min(float(num_nodes), num_targets + num_nodes * -float(np.expm1(-num_edges / num_nodes)))
+    return num_targets + (num_nodes - num_targets) * -float(np.expm1(-num_edges / num_nodes))

@@ -14,7 +14,6 @@ from any2vec.models.networks.config import GraphNetwork
 from any2vec.models.networks.sizing import (
     FLOAT,
     distinct,
-    layer_bytes,
     least_inference_bytes,
     whole_inference_bytes,
 )
@@ -29,6 +28,10 @@ _NODE_BYTES = 30
 """of each node: degrees, and what samplers remember of it"""
 _KEY_BYTES = 70
 """of each node's key"""
+_LIBRARIES = 40_000_000
+"""of what PyTorch loads with the first gradient"""
+_HEAP = 32 << 20
+"""bytes below which the C library keeps an array when it is freed (`machine.keep_freed_memory`)"""
 _CACHE = 0.75
 """of what is free, the share that rows of features have; layers have the rest"""
 
@@ -61,9 +64,8 @@ def plan_network(
         return NetworkPlan(None, 0, "")
     nodes, row_bytes, widths = metadata["num_nodes"], metadata["feature_bytes"], widths_of(model, metadata)
     parts = {"the process": process_bytes, **_fixed(model, metadata)}
-    parts["a batch"] = max(
-        batch_bytes(model, metadata, threads), least_inference_bytes(widths, metadata["most_neighbors"])
-    )
+    batch, stays = batch_bytes(model, metadata, threads)
+    parts["a batch"] = max(batch, stays + least_inference_bytes(widths, metadata["most_neighbors"]))
     whole = nodes * row_bytes
     if model.sampling == "full-graph":
         parts["the features, which full-graph holds"] = whole
@@ -77,9 +79,9 @@ def plan_network(
     free = budget_bytes - needed
     if model.sampling == "full-graph" or whole <= free:
         left = free if model.sampling == "full-graph" else free - whole
-        return NetworkPlan(None, parts["a batch"] + left, f"all {nodes:,} rows in memory: {size(whole)} fit")
+        return NetworkPlan(None, parts["a batch"] - stays + left, f"all {nodes:,} rows in memory: {size(whole)} fit")
     rows = min(nodes, int(_CACHE * free) // (row_bytes + SLOT_BYTES))
-    inference = parts["a batch"] + free - rows * (row_bytes + SLOT_BYTES)
+    inference = parts["a batch"] - stays + free - rows * (row_bytes + SLOT_BYTES)
     sentence = (
         f"{rows:,} of {nodes:,} rows in memory, the others on disk: all are {size(whole)}, and of {size(budget_bytes)} "
         f"{size(needed)} go to the process, the graph and a batch"
@@ -94,39 +96,43 @@ def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any], threads: i
     inference = whole_inference_bytes(widths_of(model, metadata), nodes)
     if plan.inference_bytes:
         inference = min(inference, plan.inference_bytes)
-    batch, rows = batch_bytes(model, metadata, threads), nodes * row_bytes
+    (batch, stays), rows = batch_bytes(model, metadata, threads), nodes * row_bytes
     if plan.rows is not None:
         rows = plan.rows * (row_bytes + SLOT_BYTES)
-    del fixed["the weights"]
     return Size(
         tables=(weights,),
         resident={
-            "features": rows, "batches" if batch > inference else "layers of all nodes": max(batch, inference),
-            "gradients": weights.num_bytes // _KEPT, "neighbors": sum(fixed.values()),
+            "features": rows, "batches": batch, "layers of all nodes": max(0, stays + inference - batch),
+            "gradients": weights.num_bytes // _KEPT, "neighbors": fixed["the graph"], "libraries": fixed["libraries"],
         },
         items=metadata["num_train"], result_bytes=weights.num_bytes // _KEPT + FLOAT * nodes * model.hidden,
     )  # fmt: skip
 
 
-def batch_bytes(model: GraphNetwork, metadata: Mapping[str, Any], threads: int) -> int:
-    """Of a batch in training, and of the next one's features where that is made meanwhile."""
-    nodes, entries, widths = metadata["num_nodes"], metadata["num_entries"], widths_of(model, metadata)
-    found, reached, edges = float(min(model.batch_size, metadata["num_train"])), [], []
-    if model.sampling == "full-graph":
-        found = float(nodes)
-    degree = entries / nodes
-    for fanout in model.fanouts_by_hop:
-        asked = found * (degree if fanout < 0 else min(float(fanout), degree))
-        reached.append(found)
-        edges.append(asked)
-        found = distinct(found, asked, nodes)
-    reached.append(found)
-    total, copies = 0.0, 3 if model.dropout else 1
-    for layer, sizes in enumerate(pairwise(widths)):
+def batch_bytes(model: GraphNetwork, metadata: Mapping[str, Any], threads: int) -> tuple[int, int]:
+    """Of a batch in training: what is kept for the way back, and the most that a layer makes on the way; and what of it
+    stays with the process when it is over.
+
+    Where batches are made meanwhile, the next one's features stand there, too.
+    """
+    nodes, widths = metadata["num_nodes"], widths_of(model, metadata)
+    found = float(nodes if model.sampling == "full-graph" else min(model.batch_size, metadata["num_train"]))
+    reached, edges, new = [found], 0.0, found
+    for mean in metadata["mean_sampled"]:  # a node samples at the hop that finds it
+        edges += new * mean
+        reached.append(distinct(found, new * mean, nodes))
+        found, new = reached[-1], reached[-1] - found
+    is_dropped, kept, most = float(model.dropout > 0), FLOAT * reached[-1] * widths[0], 0.0
+    for layer, (size_in, size_out) in enumerate(pairwise(widths)):
         read, targets = reached[model.num_layers - layer], reached[model.num_layers - layer - 1]
-        total += copies * FLOAT * read * sizes[0] + 2 * layer_bytes(*sizes, int(read), int(targets), 0)
-    total += 24 * sum(edges) + (metadata["feature_bytes"] + 16) * reached[-1]
-    return int(total + (FLOAT * reached[-1] * widths[0] if threads > 1 else 0))
+        narrow = min(size_in, size_out)
+        mask = is_dropped * read * size_in
+        kept += FLOAT * (is_dropped * read * size_in + (mask if layer else 0) + targets * (narrow + 2 * size_out))
+        most = max(most, FLOAT * (read * narrow + (0 if layer else mask)))
+    ahead = FLOAT * reached[-1] * widths[0] if threads > 1 else 0
+    total = int(kept + max(most, metadata["feature_bytes"] * reached[-1]) + ahead + 24 * edges)
+    largest = FLOAT * max(read * size_in for read, size_in in zip(reversed(reached), widths, strict=True))
+    return total, total if largest < _HEAP else 0
 
 
 def _weights(model: GraphNetwork, metadata: Mapping[str, Any]) -> TableSize:
@@ -138,4 +144,4 @@ def _fixed(model: GraphNetwork, metadata: Mapping[str, Any]) -> dict[str, int]:
     """What a run holds wherever features are, beside the process and batches."""
     nodes, weights = metadata["num_nodes"], _weights(model, metadata).num_bytes
     graph = FLOAT * metadata["num_entries"] + (8 + _NODE_BYTES + _KEY_BYTES) * nodes + metadata["label_bytes"]
-    return {"the graph": graph, "the weights": weights + weights // _KEPT}
+    return {"the graph": graph, "the weights": weights + weights // _KEPT, "libraries": _LIBRARIES}

@@ -67,10 +67,12 @@ def _prepared(model: GraphNetwork, opened: AttributedGraph) -> PreparedGraph:
     _check(data)
     if model.patience and not len(data.rows["val"]):
         raise InputError("patience waits for a better validation score, and no node validates; give a split with some.")
-    arrays, rows = opened.metadata["arrays"], opened.features
+    arrays, rows, degree_N = opened.metadata["arrays"], opened.features, np.diff(opened.csr.indptr)
+    taken = [degree_N if fanout < 0 else np.minimum(degree_N, fanout) for fanout in model.fanouts_by_hop]
     metadata = {
         "kind": "nodes", "num_nodes": len(opened), "num_edges": opened.num_edges, "num_features": opened.num_features,
-        "num_entries": len(opened.csr.indices), "most_neighbors": int(np.diff(opened.csr.indptr).max()),
+        "num_entries": len(opened.csr.indices), "most_neighbors": int(degree_N.max()),
+        "mean_sampled": [float(taken_N.mean()) for taken_N in taken],
         "feature_bytes": (rows.row_ND.nbytes + rows.scale_N.nbytes) // len(opened), "label_bytes": opened.labels.nbytes,
         "num_classes": len(opened.classes), **{f"num_{name}": len(data.rows[name]) for name in SPLITS},
         "digest": "".join(known["blake2b"][:16] for _, known in sorted(arrays.items())),
