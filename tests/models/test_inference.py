@@ -15,13 +15,14 @@ import torch
 from any2vec import GCN, GraphSAGE, InputError, StorageError
 from any2vec.data.attributed.features import FeatureRows
 from any2vec.models.networks import inference as module
+from any2vec.models.networks.config import APPNP, GAT, GIN
 from any2vec.models.networks.inference import Inference
 from any2vec.models.networks.network import Network, block_of
 from any2vec.types import Csr
 
 NODES, COLUMNS, CLASSES = 3000, 24, 4
 MODELS = [
-    GraphSAGE(hidden=16, num_layers=3), GraphSAGE(hidden=40), GCN(hidden=16), GCN(hidden=40, num_layers=3)
+    GraphSAGE(hidden=16, num_layers=3), GraphSAGE(hidden=40), GCN(hidden=16), GCN(hidden=40, num_layers=3),
 ]  # fmt: skip
 NAMES = ["sage-narrow", "sage-wide", "gcn-narrow", "gcn-wide"]
 
@@ -88,6 +89,16 @@ def test_any_budget_gives_the_whole_graph(csr: Csr, features: np.ndarray, model:
             assert np.array_equal(given, expected)  # columns are multiples of 4: the same order of all sums
         assert (inference.counts.batches > model.num_layers) == (0 < budget < 60_000 * model.hidden)
         assert (inference.counts.scratch_bytes > 0) == (budget == 700_000 and model.hidden == 40)
+
+
+@pytest.mark.parametrize("model", [GAT(hidden=16, heads=4), GIN(hidden=16), APPNP(hidden=16, hops=3)])
+def test_any_layer_that_takes_rows_of_neighbors_and_gives_rows(csr: Csr, features: np.ndarray, model: Any) -> None:
+    network = network_of(model)
+    inference = Inference(csr, Counted(features), 900_000)
+    found = inference.hidden_and_scores(network.eval())
+    assert inference.counts.batches > len(network.layers)
+    for given, expected in zip(found, whole(network, csr, features), strict=True):
+        np.testing.assert_allclose(given, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=NAMES)

@@ -5,12 +5,12 @@ Legend: N nodes, M nodes of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from any2vec.errors import InputError
-from any2vec.models.networks.config import GraphNetwork
+from any2vec.models.networks.config import APPNP, AttentionNetwork, GraphNetwork
 from any2vec.models.networks.sizing import (
     FLOAT,
     distinct,
@@ -22,8 +22,9 @@ from any2vec.units import size
 
 SLOT_BYTES = 96
 """of a row of features in memory, beside the row: its place in the map of ids, its id, and what policies remember"""
-_KEPT = 4
-"""arrays like the weights that a run keeps: they, two moments, the best epoch's"""
+_KEPT, _HELD, _PER_EDGE = 4, 3, 5
+"""arrays like the weights that a run keeps: they, two moments, the best epoch's; arrays (M, columns) of a layer at the
+peak; arrays (edges, heads) of one that attends: weights, what is dropped, gradients"""
 _NODE_BYTES = 30
 """of each node: degrees, and what samplers remember of it"""
 _KEY_BYTES = 70
@@ -52,6 +53,14 @@ def widths_of(model: GraphNetwork, metadata: Mapping[str, Any]) -> tuple[int, ..
     return (metadata["num_features"], *[model.hidden] * (model.num_layers - 1), metadata["num_classes"])
 
 
+def inference_widths(model: GraphNetwork, metadata: Mapping[str, Any]) -> tuple[int, ...]:
+    """As `Network.widths`."""
+    widths = widths_of(model, metadata)
+    if isinstance(model, APPNP):
+        return (*widths[:-1], *[2 * model.hidden] * (model.hops - 1), model.hidden, widths[-1])
+    return widths
+
+
 def plan_network(
     model: GraphNetwork, metadata: Mapping[str, Any], budget_bytes: int, process_bytes: int, threads: int
 ) -> NetworkPlan:
@@ -62,10 +71,12 @@ def plan_network(
     """
     if not budget_bytes:
         return NetworkPlan(None, 0, "")
-    nodes, row_bytes, widths = metadata["num_nodes"], metadata["feature_bytes"], widths_of(model, metadata)
+    nodes, row_bytes, widths = metadata["num_nodes"], metadata["feature_bytes"], inference_widths(model, metadata)
     parts = {"the process": process_bytes, **_fixed(model, metadata)}
     batch, stays = batch_bytes(model, metadata, threads)
-    parts["a batch"] = max(batch, stays + least_inference_bytes(widths, metadata["most_neighbors"]))
+    parts["a batch"] = max(
+        batch, stays + least_inference_bytes(widths, metadata["most_neighbors"], _edge_columns(model))
+    )
     whole = nodes * row_bytes
     if model.sampling == "full-graph":
         parts["the features, which full-graph holds"] = whole
@@ -93,7 +104,8 @@ def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any], threads: i
     """Of a run on one host. Batches and inference take turns."""
     nodes, row_bytes = metadata["num_nodes"], metadata["feature_bytes"]
     weights, fixed = _weights(model, metadata), _fixed(model, metadata)
-    inference = whole_inference_bytes(widths_of(model, metadata), nodes)
+    inference = whole_inference_bytes(inference_widths(model, metadata), nodes)
+    inference += FLOAT * _edge_columns(model) * metadata["num_entries"]
     if plan.inference_bytes:
         inference = min(inference, plan.inference_bytes)
     (batch, stays), rows = batch_bytes(model, metadata, threads), nodes * row_bytes
@@ -130,6 +142,10 @@ def batch_bytes(model: GraphNetwork, metadata: Mapping[str, Any], threads: int) 
         kept += FLOAT * (is_dropped * read * size_in + (mask if layer else 0) + targets * (narrow + 2 * size_out))
         most = max(most, FLOAT * (read * narrow + (0 if layer else mask)))
     ahead = FLOAT * reached[-1] * widths[0] if threads > 1 else 0
+    if isinstance(model, AttentionNetwork):
+        kept += _attention(model, reached, metadata)
+    if isinstance(model, APPNP):
+        kept += FLOAT * _HELD * nodes * 2 * model.hidden * model.hops
     total = int(kept + max(most, metadata["feature_bytes"] * reached[-1]) + ahead + 24 * edges)
     largest = FLOAT * max(read * size_in for read, size_in in zip(reversed(reached), widths, strict=True))
     return total, total if largest < _HEAP else 0
@@ -145,3 +161,19 @@ def _fixed(model: GraphNetwork, metadata: Mapping[str, Any]) -> dict[str, int]:
     nodes, weights = metadata["num_nodes"], _weights(model, metadata).num_bytes
     graph = FLOAT * metadata["num_entries"] + (8 + _NODE_BYTES + _KEY_BYTES) * nodes + metadata["label_bytes"]
     return {"the graph": graph, "the weights": weights + weights // _KEPT, "libraries": _LIBRARIES}
+
+
+def _edge_columns(model: GraphNetwork) -> int:
+    """Numbers of an edge in inference."""
+    return max(model.heads, model.output_heads) + 1 if isinstance(model, AttentionNetwork) else 0
+
+
+def _attention(model: AttentionNetwork, reached: Sequence[float], metadata: Mapping[str, Any]) -> int:
+    """Bytes of a batch besides: weights of edges, and what a layer reads, projected; reached: nodes by hop."""
+    found, columns = 0.0, [metadata["num_classes"] * model.output_heads, *[model.hidden] * (model.num_layers - 1)]
+    heads = [model.output_heads, *[model.heads] * (model.num_layers - 1)]
+    for hop, fanout in enumerate(model.fanouts_by_hop):
+        most = 2.0 * metadata["num_edges"]
+        edges = reached[hop] + (most if fanout < 0 else min(most, reached[hop] * fanout))
+        found += 4 * (_PER_EDGE * edges * heads[hop] + _HELD * reached[hop + 1] * columns[hop])
+    return int(found)
