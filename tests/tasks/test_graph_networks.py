@@ -17,7 +17,7 @@ import any2vec
 from any2vec import GCN, AttributedGraph, DataError, FormatError, GraphSAGE, InputError, NetworkClassifier, NodeOptions
 from any2vec.cli import main
 from any2vec.models.networks.config import APPNP, GAT, GIN, NETWORK, GATv2
-from any2vec.models.networks.network import GcnLayer, Network, SageLayer, block_of, blocks_of
+from any2vec.models.networks.network import Block, GcnLayer, Network, SageLayer, block_of, blocks_of
 from any2vec.models.networks.scores import score_of
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 
@@ -64,6 +64,14 @@ def array(tensor: torch.Tensor) -> np.ndarray:
     return tensor.detach().double().numpy()
 
 
+def forward(network: Network, x: torch.Tensor, block: Block) -> tuple[np.ndarray, np.ndarray]:
+    """(what the last hidden layer gives, scores) of all nodes at once."""
+    with torch.no_grad():
+        for layer in network.layers[:-1]:
+            x = network.activation(layer(x, block))
+        return x.numpy(), network.layers[-1](x, block).numpy()
+
+
 @pytest.mark.parametrize("size_out", [3, 20])  # narrower than what comes in, and wider
 def test_layers_are_their_equations(graph: AttributedGraph, size_out: int) -> None:
     edges, block = dense(graph), block_of(graph.csr)
@@ -99,8 +107,8 @@ def test_batches_with_all_neighbors_are_the_whole_graph(graph: AttributedGraph, 
     x = torch.from_numpy(graph.features.take(found.node_M))
     scores = network(x, blocks_of(found, degree))
     every = torch.from_numpy(graph.features.take(np.arange(len(graph))))
-    whole = network.hidden_and_scores(every, block_of(graph.csr))[1]
-    np.testing.assert_allclose(array(scores), array(whole)[seeds], atol=1e-5)
+    whole = forward(network, every, block_of(graph.csr))[1]
+    np.testing.assert_allclose(array(scores), whole[seeds], atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", [SageLayer, GcnLayer])
@@ -140,7 +148,13 @@ def test_neighbors_tell_what_features_alone_do_not(graph: AttributedGraph, model
     summary = result.summary
     assert summary["test_accuracy"] > 0.9 and summary["epochs_done"] == 30
     assert result.embeddings.vectors.shape == (NODES, 16)
-    scores = result.scorer.score(graph)[1]
+    vectors, scores = result.scorer.score(graph)
+    assert np.array_equal(vectors, result.embeddings.vectors)
+    some = np.array([5, 239, 5])
+    for found, expected in zip(result.scorer.score(graph, some), (vectors, scores), strict=True):
+        np.testing.assert_allclose(found, expected[some], atol=1e-5)
+    with pytest.raises(InputError, match=r"nodes must be whole numbers from 0 to 239"):
+        result.scorer.score(graph, np.array([240]))
     for part in ("train", "val", "test"):
         assert summary[f"{part}_accuracy"] == score_of(scores, np.asarray(graph.labels), graph.rows(part))
     assert graph.features is not None
@@ -360,8 +374,8 @@ def test_appnp_propagates_what_an_mlp_predicts_as_pygs_does(graph: AttributedGra
     assert len(dense) == 3 and dense[-1].bias is None
     predicted = dense[2](dense[1](dense[0](x).relu()).relu())
     expected = nn.APPNP(hops, 0.2)(predicted, edge_index)
-    hidden, scores = network.hidden_and_scores(x, block_of(graph.csr))
-    np.testing.assert_allclose(array(scores), array(expected), atol=1e-5)
+    hidden, scores = forward(network, x, block_of(graph.csr))
+    np.testing.assert_allclose(scores, array(expected), atol=1e-5)
     assert hidden.shape == (NODES, 7)
 
 

@@ -26,6 +26,11 @@ class FeatureRows(NamedTuple):
     scale_N: np.ndarray
     """float32 (N,) of int8: a row is scale times its codes; else (0,)"""
 
+    @property
+    def columns(self) -> int:
+        """D"""
+        return int(self.row_ND.shape[1])
+
     def take(self, ids: np.ndarray) -> np.ndarray:
         """float32 (K, D): the rows of ids, integers (K,) in [0, N)."""
         from any2vec.kernels.rows.take import take_codes, take_floats, take_halves

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from any2vec.data.attributed.features import FeatureRows
+from any2vec.data.attributed.row_file import RowFile
 from any2vec.data.io.array_file import map_array
 from any2vec.data.io.files import content_hash
 from any2vec.data.io.storage import FileCheck, format_of_folder, read_meta
@@ -102,6 +103,17 @@ class AttributedGraph:
                 f"{self.folder} has {len(self.splits)} splits of {', '.join(SPLITS)}; got {part!r} of split {split}."
             )
         return np.flatnonzero(self.splits[split] == SPLITS.index(part))
+
+    def open_features(self) -> RowFile:
+        """The rows of features as a file, read past the page cache.
+
+        Raises:
+            InputError: there are none. StorageError: the file cannot be opened.
+        """
+        if self.features is None:
+            raise InputError(f"{self.folder} holds no features; build it with --features.")
+        rows = self.features.row_ND
+        return RowFile(self.folder / "features.npy", rows.dtype, *rows.shape)
 
     def check_edges(self) -> None:
         """Read all edges, once: kernels trust them.

@@ -15,10 +15,9 @@ from any2vec.models.networks.config import APPNP, GAT, GCN, GIN, NETWORK, GATv2,
 from any2vec.types import State
 
 if TYPE_CHECKING:
-    import torch
-
     from any2vec.data.attributed.graph import AttributedGraph
-    from any2vec.models.networks.network import Block, Network
+    from any2vec.models.networks.inference import Inference
+    from any2vec.models.networks.network import Network
 
 MAX_COLUMNS = 1 << 31
 _MODELS: dict[str, type[GraphNetwork]] = {kind.name: kind for kind in (GraphSAGE, GCN, GAT, GATv2, GIN, APPNP)}
@@ -40,28 +39,33 @@ class NetworkClassifier:
     def __repr__(self) -> str:
         return f"NetworkClassifier({self.model.name}, {self.num_features:,} features, {len(self.classes)} classes)"
 
-    def score(self, graph: AttributedGraph | Path | str) -> tuple[np.ndarray, np.ndarray]:
-        """(vectors of all nodes, float32 (N, hidden): the last hidden layer's; scores of their classes, (N, C)).
+    def score(
+        self, graph: AttributedGraph | Path | str, nodes: np.ndarray | None = None, *, budget_bytes: int = 0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(vectors, float32 (K, hidden): the last hidden layer's; scores of classes, (K, C)) of nodes, or of all.
 
-        graph: or its folder. Memory: 4 bytes a node and column of the features and of two layers.
+        Args:
+            graph: or its folder. nodes: rows, integers (K,); of others only what these need is computed.
+            budget_bytes: of memory for layers; 0: half of the machine's. What does not fit is mapped from a file.
 
         Raises:
-            InputError: the graph has no features, or not as many as the training.
-            FormatError: the folder is no graph, or damaged.
+            InputError: the graph has no features, or not as many as the training, or not these nodes; the budget is too
+                small.
+            FormatError: the folder is no graph, or damaged. StorageError: the disk is full.
         """
         from any2vec.data.attributed.graph import AttributedGraph
-        from any2vec.models.networks.network import block_of, torch
+        from any2vec.models.networks.inference import Inference
 
         graph = AttributedGraph.open(graph) if isinstance(graph, str | Path) else graph
         if graph.features is None or graph.num_features != self.num_features:
             raise InputError(f"The network takes {self.num_features:,} features a node, got {graph.num_features:,}.")
+        nodes = None if nodes is None else _checked(nodes, len(graph))
         graph.check_edges()
-        return self.score_rows(torch.from_numpy(graph.features.take(np.arange(len(graph)))), block_of(graph.csr))
+        return self.score_with(Inference(graph.csr, graph.features, budget_bytes), nodes)
 
-    def score_rows(self, x_ND: torch.Tensor, block: Block) -> tuple[np.ndarray, np.ndarray]:
-        """As `score`, of features and neighbors that are at hand."""
-        hidden_ND, score_NC = self._network().hidden_and_scores(x_ND, block)
-        return hidden_ND.numpy(), score_NC.numpy()
+    def score_with(self, inference: Inference, nodes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """As `score`, of a graph that is at hand."""
+        return inference.hidden_and_scores(self._network(), nodes)
 
     def probabilities(self, score_NC: np.ndarray) -> np.ndarray:
         """Of scores: shares of 1 over the classes; of several classes a node each class's own."""
@@ -115,3 +119,10 @@ class NetworkClassifier:
         from any2vec.models.networks.network import network_of
 
         return network_of(self.model, self.num_features, len(self.classes), self.weights)
+
+
+def _checked(nodes: np.ndarray, num: int) -> np.ndarray:
+    found = np.asarray(nodes)
+    if found.ndim != 1 or found.dtype.kind not in "iu" or not ((found >= 0) & (found < num)).all():
+        raise InputError(f"nodes must be whole numbers from 0 to {num - 1:,}, got {found.dtype} of {found.shape}.")
+    return found

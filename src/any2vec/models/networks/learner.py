@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,11 +18,14 @@ import torch
 from any2vec.data.attributed.features import FeatureRows
 from any2vec.errors import InputError
 from any2vec.models.networks.config import GraphNetwork
+from any2vec.models.networks.features import CachedFeatures, Moved
+from any2vec.models.networks.inference import Inference
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of, load_weights
 from any2vec.models.networks.scores import score_of
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from any2vec.types import Csr, Span, State, Stats, Work
 
+Features = FeatureRows | CachedFeatures
 _NET, _BEST, _FIRST, _SECOND = "net.", "best.", "adam.first.", "adam.second."
 _ABOUT = "about"
 _INIT, _DROPOUT = 1, 2
@@ -33,7 +37,7 @@ class LearnerData(NamedTuple):
 
     csr: Csr
     """in-neighbors"""
-    features: FeatureRows
+    features: Features
     labels: np.ndarray
     """int32 (N,), or uint8 (N, C), several classes a node"""
     num_classes: int
@@ -55,10 +59,13 @@ class GraphLearner:
 
     Args:
         threads: 2 or more: batches are sampled ahead beside the training.
+        inference_bytes: of memory for layers of all nodes; 0: half of the machine's.
     """
 
-    def __init__(self, model: GraphNetwork, data: LearnerData, seed: int, threads: int) -> None:
-        self.model, self.data, self.seed = model, data, seed
+    def __init__(
+        self, model: GraphNetwork, data: LearnerData, seed: int, threads: int, inference_bytes: int = 0
+    ) -> None:
+        self.model, self.data, self.seed, self._inference_bytes = model, data, seed, inference_bytes
         self._is_whole = model.sampling == "full-graph"
         options = NeighborOptions(
             fanouts=model.fanouts_by_hop, law="labor" if model.sampling == "labor" else "uniform",
@@ -70,7 +77,7 @@ class GraphLearner:
         self._whole: tuple[torch.Tensor, Block] | None = None
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(_stream(seed, _INIT))
-            self.network = Network(model, data.features.row_ND.shape[1], data.num_classes)
+            self.network = Network(model, data.features.columns, data.num_classes)
         self._optimizer = torch.optim.Adam(
             self.network.parameters(), lr=model.learning_rate, weight_decay=model.weight_decay
         )
@@ -81,11 +88,19 @@ class GraphLearner:
         self.epochs_done = 0
         self.sampled = 0
         """nodes whose features batches have read"""
+        self.moved = Moved()
+        """what they came to, where features are on disk"""
 
     @property
     def batch_size(self) -> int:
         """Nodes of a batch."""
         return max(1, len(self.data.rows["train"])) if self._is_whole else self.model.batch_size
+
+    @property
+    def bytes_filled(self) -> int:
+        """Read from the disk before the first batch."""
+        features = self.data.features
+        return features.bytes_filled if isinstance(features, CachedFeatures) else 0
 
     @property
     def is_over(self) -> bool:
@@ -95,12 +110,12 @@ class GraphLearner:
 
     def compile(self) -> None:
         """Compile the kernels, or load them from the cache."""
-        sampled, before = self.sampled, _copied(weights_of(self.network))
+        sampled, moved, before = self.sampled, self.moved, _copied(weights_of(self.network))
         batch = self._make(self.data.rows["train"][:1], 0, 0)
         self._loss(batch, 0).backward()
         self._optimizer.zero_grad()
         load_weights(self.network, before)  # what a network has seen of batches, too
-        self.sampled = sampled
+        self.sampled, self.moved = sampled, moved
 
     def run(self, work: Work[Span]) -> Stats:
         """Train the batches of some positions of an epoch; behind its last one score the validation nodes.
@@ -116,6 +131,7 @@ class GraphLearner:
             self._optimizer.step()
             total += float(loss.detach()) * len(batch.rows)
             items += len(batch.rows)
+            del batch, loss  # before the next one is made, or all nodes are scored
         if not np.isfinite(total):
             raise InputError("The loss is no number any more: the training has diverged; lower learning_rate.")
         if work.ends_epoch:
@@ -130,6 +146,16 @@ class GraphLearner:
         """Nothing follows."""
         if self._ahead is not None:
             self._ahead.shutdown(wait=True, cancel_futures=True)
+        if isinstance(self.data.features, CachedFeatures):
+            self.data.features.close()
+
+    @cached_property
+    def inference(self) -> Inference:
+        """What scores nodes from all their neighbors."""
+        if self._is_whole:
+            rows = FeatureRows(self.whole()[0].numpy(), np.empty(0, np.float32))
+            return Inference(self.data.csr, rows, self._inference_bytes)
+        return Inference(self.data.csr, self.data.features, self._inference_bytes)
 
     def whole(self) -> tuple[torch.Tensor, Block]:
         """(features of all nodes, what layers pass messages along over all edges), made once."""
@@ -149,12 +175,15 @@ class GraphLearner:
         known = bool(self._optimizer.state)
         score = np.nan if self.best_score is None else self.best_score
         return found | {
-            _ABOUT: np.array([steps if known else 0.0, score, self.best_epoch, self.epochs_done, self.sampled])
+            _ABOUT: np.array(
+                [steps if known else 0.0, score, self.best_epoch, self.epochs_done, self.sampled, *self.moved]
+            )
         }
 
     def load_state_dict(self, state: State) -> None:
         """Go on from there. KeyError or ValueError where it is no such state."""
-        steps, score, best_epoch, epochs_done, sampled = state[_ABOUT].tolist()
+        steps, score, best_epoch, epochs_done, sampled, missed, num_bytes = state[_ABOUT].tolist()
+        self.moved = Moved(int(missed), int(num_bytes))
         load_weights(self.network, _beginning(state, _NET))
         self.best, self.best_score = _beginning(state, _BEST), None if np.isnan(score) else score
         self.best_epoch, self.epochs_done, self.sampled = int(best_epoch), int(epochs_done), int(sampled)
@@ -187,8 +216,16 @@ class GraphLearner:
             return _Batch(x_ND, [block] * len(self.network.layers), torch.from_numpy(rows), self._label(rows), number)
         found = self._sampler.sample(seeds, epoch, number)
         self.sampled += len(found.node_M)
-        x_MD = torch.from_numpy(self.data.features.take(found.node_M))
-        return _Batch(x_MD, blocks_of(found, self._degree_N), torch.arange(len(seeds)), self._label(seeds), number)
+        x_MD, blocks = self._rows(found.node_M), blocks_of(found, self._degree_N)
+        return _Batch(x_MD, blocks, torch.arange(len(seeds)), self._label(seeds), number)
+
+    def _rows(self, node_M: np.ndarray) -> torch.Tensor:
+        features = self.data.features
+        before = features.moved if isinstance(features, CachedFeatures) else Moved()
+        x_MD = torch.from_numpy(features.take(node_M))
+        if isinstance(features, CachedFeatures):
+            self.moved = self.moved.plus(*np.subtract(features.moved, before).tolist())
+        return x_MD
 
     def _label(self, rows: np.ndarray) -> torch.Tensor:
         label = self.data.labels[rows]
@@ -218,7 +255,8 @@ class GraphLearner:
         rows = self.data.rows["val"]
         score = None
         if len(rows):
-            score = score_of(self.network.hidden_and_scores(*self.whole())[1].numpy(), self.data.labels, rows)
+            scores = self.inference.scores(self.network, rows)
+            score = score_of(scores, self.data.labels[rows], np.arange(len(rows)))
         if score is None or self.best_score is None or score > self.best_score:
             self.best_score, self.best_epoch = score, epoch
             self.best = _copied(weights_of(self.network))

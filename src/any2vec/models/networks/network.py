@@ -171,12 +171,10 @@ class Network(nn.Module):
             x_MD = layer(_dropped(x_MD, share, draws), block, draws)
         return x_MD
 
-    def hidden_and_scores(self, x_ND: torch.Tensor, block: Block) -> tuple[torch.Tensor, torch.Tensor]:
-        """(what the last hidden layer gives (N, hidden), scores of classes (N, C)) of all nodes of a graph."""
-        with torch.no_grad():
-            for layer in self.layers[:-1]:
-                x_ND = self.activation(layer(x_ND, block))
-            return x_ND, self.layers[-1](x_ND, block)
+    def infer(self, number: int, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
+        """What a layer gives the next one, or the scores of classes, (F, widths[number + 1]); nothing is dropped."""
+        found: torch.Tensor = self.layers[number](x_MD, block)
+        return found if number + 1 == len(self.layers) else self.activation(found)
 
 
 def _layer(model: GraphNetwork, size_in: int, size_out: int, number: int, last: int) -> nn.Module:

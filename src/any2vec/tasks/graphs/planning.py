@@ -1,4 +1,4 @@
-"""What a run of a graph network needs.
+"""What a run of a graph network needs, and what it keeps in memory of a budget.
 
 Legend: N nodes, M nodes of a batch.
 """
@@ -7,43 +7,165 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
+from any2vec.errors import InputError
 from any2vec.models.networks.config import APPNP, AttentionNetwork, GraphNetwork
+from any2vec.models.networks.sizing import (
+    FLOAT,
+    distinct,
+    least_inference_bytes,
+    whole_inference_bytes,
+)
 from any2vec.plan.cost.size import Size, TableSize
+from any2vec.units import size
 
+SLOT_BYTES = 96
+"""of a row of features in memory, beside the row: its place in the map of ids, its id, and what policies remember"""
 _KEPT, _HELD, _PER_EDGE = 4, 3, 5
 """arrays like the weights that a run keeps: they, two moments, the best epoch's; arrays (M, columns) of a layer at the
 peak; arrays (edges, heads) of one that attends: weights, what is dropped, gradients"""
+_NODE_BYTES = 30
+"""of each node: degrees, and what samplers remember of it"""
+_KEY_BYTES = 70
+"""of each node's key"""
+_LIBRARIES = 40_000_000
+"""of what PyTorch loads with the first gradient"""
+_HEAP = 32 << 20
+"""bytes below which the C library keeps an array when it is freed (`machine.keep_freed_memory`)"""
+_CACHE = 0.75
+"""of what is free, the share that rows of features have; layers have the rest"""
 
 
-def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any]) -> Size:
-    """Of a run on one host: the features of all nodes are in memory for validation, and so are two layers."""
-    nodes, columns = metadata["num_nodes"], metadata["num_features"]
-    sizes = [columns, *[model.hidden] * (model.num_layers - 1), metadata["num_classes"]]
-    weights = TableSize(name="weights", rows=sum(sizes[:-1]) * 2, columns=_KEPT * model.hidden)
-    found, reached = float(model.batch_size if model.sampling != "full-graph" else nodes), []
-    for fanout in reversed(model.fanouts_by_hop):
-        reached.append(found)
-        found = min(float(nodes), found * (1 + (nodes if fanout < 0 else fanout)))
-    reached.append(found)
-    batch = sum(
-        4 * _HELD * int(asked) * (size_in + size_out)
-        for asked, (size_in, size_out) in zip(reversed(reached[1:]), pairwise(sizes), strict=True)
-    )
-    if isinstance(model, AttentionNetwork):
-        batch += _attention(model, reached, metadata)
+class NetworkPlan(NamedTuple):
+    """What a run keeps in memory."""
+
+    rows: int | None
+    """of features; None: all"""
+    inference_bytes: int
+    """of memory for inference; 0: half of the machine's"""
+    sentence: str
+    """what was chosen, and why; empty without a budget"""
+
+
+def widths_of(model: GraphNetwork, metadata: Mapping[str, Any]) -> tuple[int, ...]:
+    """Columns of features, hidden layers and scores."""
+    return (metadata["num_features"], *[model.hidden] * (model.num_layers - 1), metadata["num_classes"])
+
+
+def inference_widths(model: GraphNetwork, metadata: Mapping[str, Any]) -> tuple[int, ...]:
+    """As `Network.widths`."""
+    widths = widths_of(model, metadata)
     if isinstance(model, APPNP):
-        batch += 4 * _HELD * nodes * 2 * model.hidden * model.hops
-    edges = 12 * metadata["num_edges"] * 2
+        return (*widths[:-1], *[2 * model.hidden] * (model.hops - 1), model.hidden, widths[-1])
+    return widths
+
+
+def plan_network(
+    model: GraphNetwork, metadata: Mapping[str, Any], budget_bytes: int, process_bytes: int, threads: int
+) -> NetworkPlan:
+    """Rows of features that stand in memory, and what is left to layers. budget_bytes 0: there is none.
+
+    Raises:
+        InputError: the budget is too small; it says how much is needed.
+    """
+    if not budget_bytes:
+        return NetworkPlan(None, 0, "")
+    nodes, row_bytes, widths = metadata["num_nodes"], metadata["feature_bytes"], inference_widths(model, metadata)
+    parts = {"the process": process_bytes, **_fixed(model, metadata)}
+    batch, stays = batch_bytes(model, metadata, threads)
+    parts["a batch"] = max(
+        batch, stays + least_inference_bytes(widths, metadata["most_neighbors"], _edge_columns(model))
+    )
+    whole = nodes * row_bytes
+    if model.sampling == "full-graph":
+        parts["the features, which full-graph holds"] = whole
+    needed = sum(parts.values())
+    if needed > budget_bytes:
+        largest = ", ".join(f"{size(value)} {name}" for name, value in sorted(parts.items(), key=lambda one: -one[1]))
+        raise InputError(
+            f"--memory {size(budget_bytes)} is too small: {model.name} needs {size(needed)} here ({largest}); give it, "
+            "or take fewer nodes a batch, smaller fan-outs, or fewer hidden columns."
+        )
+    free = budget_bytes - needed
+    if model.sampling == "full-graph" or whole <= free:
+        left = free if model.sampling == "full-graph" else free - whole
+        return NetworkPlan(None, parts["a batch"] - stays + left, f"all {nodes:,} rows in memory: {size(whole)} fit")
+    rows = min(nodes, int(_CACHE * free) // (row_bytes + SLOT_BYTES))
+    inference = parts["a batch"] - stays + free - rows * (row_bytes + SLOT_BYTES)
+    sentence = (
+        f"{rows:,} of {nodes:,} rows in memory, the others on disk: all are {size(whole)}, and of {size(budget_bytes)} "
+        f"{size(needed)} go to the process, the graph and a batch"
+    )
+    return NetworkPlan(rows, inference, sentence)
+
+
+def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any], threads: int, plan: NetworkPlan) -> Size:
+    """Of a run on one host. Batches and inference take turns."""
+    nodes, row_bytes = metadata["num_nodes"], metadata["feature_bytes"]
+    weights, fixed = _weights(model, metadata), _fixed(model, metadata)
+    inference = whole_inference_bytes(inference_widths(model, metadata), nodes)
+    inference += FLOAT * _edge_columns(model) * metadata["num_entries"]
+    if plan.inference_bytes:
+        inference = min(inference, plan.inference_bytes)
+    (batch, stays), rows = batch_bytes(model, metadata, threads), nodes * row_bytes
+    if plan.rows is not None:
+        rows = plan.rows * (row_bytes + SLOT_BYTES)
     return Size(
         tables=(weights,),
         resident={
-            "features": 4 * nodes * columns, "layers of all nodes": 8 * nodes * model.hidden, "batches": batch,
-            "gradients": weights.num_bytes // _KEPT, "neighbors": edges,
+            "features": rows, "batches": batch, "layers of all nodes": max(0, stays + inference - batch),
+            "gradients": weights.num_bytes // _KEPT, "neighbors": fixed["the graph"], "libraries": fixed["libraries"],
         },
-        items=metadata["num_train"], result_bytes=weights.num_bytes // _KEPT + 4 * nodes * model.hidden,
+        items=metadata["num_train"], result_bytes=weights.num_bytes // _KEPT + FLOAT * nodes * model.hidden,
     )  # fmt: skip
+
+
+def batch_bytes(model: GraphNetwork, metadata: Mapping[str, Any], threads: int) -> tuple[int, int]:
+    """Of a batch in training: what is kept for the way back, and the most that a layer makes on the way; and what of it
+    stays with the process when it is over.
+
+    Where batches are made meanwhile, the next one's features stand there, too.
+    """
+    nodes, widths = metadata["num_nodes"], widths_of(model, metadata)
+    found = float(nodes if model.sampling == "full-graph" else min(model.batch_size, metadata["num_train"]))
+    reached, edges, new = [found], 0.0, found
+    for mean in metadata["mean_sampled"]:  # a node samples at the hop that finds it
+        edges += new * mean
+        reached.append(distinct(found, new * mean, nodes))
+        found, new = reached[-1], reached[-1] - found
+    is_dropped, kept, most = float(model.dropout > 0), FLOAT * reached[-1] * widths[0], 0.0
+    for layer, (size_in, size_out) in enumerate(pairwise(widths)):
+        read, targets = reached[model.num_layers - layer], reached[model.num_layers - layer - 1]
+        narrow = min(size_in, size_out)
+        mask = is_dropped * read * size_in
+        kept += FLOAT * (is_dropped * read * size_in + (mask if layer else 0) + targets * (narrow + 2 * size_out))
+        most = max(most, FLOAT * (read * narrow + (0 if layer else mask)))
+    ahead = FLOAT * reached[-1] * widths[0] if threads > 1 else 0
+    if isinstance(model, AttentionNetwork):
+        kept += _attention(model, reached, metadata)
+    if isinstance(model, APPNP):
+        kept += FLOAT * _HELD * nodes * 2 * model.hidden * model.hops
+    total = int(kept + max(most, metadata["feature_bytes"] * reached[-1]) + ahead + 24 * edges)
+    largest = FLOAT * max(read * size_in for read, size_in in zip(reversed(reached), widths, strict=True))
+    return total, total if largest < _HEAP else 0
+
+
+def _weights(model: GraphNetwork, metadata: Mapping[str, Any]) -> TableSize:
+    widths = widths_of(model, metadata)
+    return TableSize(name="weights", rows=sum(widths[:-1]) * 2, columns=_KEPT * model.hidden)
+
+
+def _fixed(model: GraphNetwork, metadata: Mapping[str, Any]) -> dict[str, int]:
+    """What a run holds wherever features are, beside the process and batches."""
+    nodes, weights = metadata["num_nodes"], _weights(model, metadata).num_bytes
+    graph = FLOAT * metadata["num_entries"] + (8 + _NODE_BYTES + _KEY_BYTES) * nodes + metadata["label_bytes"]
+    return {"the graph": graph, "the weights": weights + weights // _KEPT, "libraries": _LIBRARIES}
+
+
+def _edge_columns(model: GraphNetwork) -> int:
+    """Numbers of an edge in inference."""
+    return max(model.heads, model.output_heads) + 1 if isinstance(model, AttentionNetwork) else 0
 
 
 def _attention(model: AttentionNetwork, reached: Sequence[float], metadata: Mapping[str, Any]) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from any2vec.data.attributed.graph import SPLITS, AttributedGraph, is_attributed
+from any2vec.data.attributed.row_file import RowFile
 from any2vec.data.options import GraphOptions, NodeOptions
 from any2vec.errors import DataError, InputError
 from any2vec.models.networks.config import GraphNetwork
@@ -27,6 +28,8 @@ class PreparedGraph:
     graph: AttributedGraph
     data: LearnerData
     metadata: dict[str, Any]
+    file: RowFile
+    """of the features; it may have no name any more"""
 
 
 def prepare_graph(
@@ -48,6 +51,11 @@ def prepare_graph(
         build = BuildOptions(features=options.features, labels=options.labels, split=options.split)
         with TemporaryDirectory(prefix="any2vec-graph-") as folder:  # mapped files outlive their names
             opened = write_graph(source, Path(folder) / "graph", build, graph=graph, stage=stage)
+            return _prepared(model, opened)
+    return _prepared(model, opened)
+
+
+def _prepared(model: GraphNetwork, opened: AttributedGraph) -> PreparedGraph:
     if opened.features is None or opened.labels is None:
         lacks = "features" if opened.features is None else "labels"
         raise InputError(
@@ -59,13 +67,17 @@ def prepare_graph(
     _check(data)
     if model.patience and not len(data.rows["val"]):
         raise InputError("patience waits for a better validation score, and no node validates; give a split with some.")
-    arrays = opened.metadata["arrays"]
+    arrays, rows, degree_N = opened.metadata["arrays"], opened.features, np.diff(opened.csr.indptr)
+    taken = [degree_N if fanout < 0 else np.minimum(degree_N, fanout) for fanout in model.fanouts_by_hop]
     metadata = {
         "kind": "nodes", "num_nodes": len(opened), "num_edges": opened.num_edges, "num_features": opened.num_features,
+        "num_entries": len(opened.csr.indices), "most_neighbors": int(degree_N.max()),
+        "mean_sampled": [float(taken_N.mean()) for taken_N in taken],
+        "feature_bytes": (rows.row_ND.nbytes + rows.scale_N.nbytes) // len(opened), "label_bytes": opened.labels.nbytes,
         "num_classes": len(opened.classes), **{f"num_{name}": len(data.rows[name]) for name in SPLITS},
         "digest": "".join(known["blake2b"][:16] for _, known in sorted(arrays.items())),
     }  # fmt: skip
-    return PreparedGraph(opened, data, metadata)
+    return PreparedGraph(opened, data, metadata, opened.open_features())
 
 
 def _opened(source: Any, options: NodeOptions, graph: GraphOptions | None) -> AttributedGraph | None:

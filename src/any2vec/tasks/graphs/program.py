@@ -8,14 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from any2vec import machine
 from any2vec.cluster.transport import Transport
+from any2vec.data.attributed.features import FeatureRows
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError
 from any2vec.models.networks.classifier import NetworkClassifier
 from any2vec.models.networks.config import NETWORK
-from any2vec.models.networks.learner import GraphLearner
+from any2vec.models.networks.features import SCORES, CachedFeatures, highest
+from any2vec.models.networks.learner import Features, GraphLearner
 from any2vec.models.networks.scores import metric_of, score_of
 from any2vec.plan.order.epochs import EpochSchedule
+from any2vec.tasks.graphs.options import CacheOptions
+from any2vec.tasks.graphs.planning import NetworkPlan, plan_network
 from any2vec.tasks.graphs.prepare import PreparedGraph
 from any2vec.train.checkpoint import FILE
 from any2vec.train.in_memory.program import InMemoryProgram
@@ -35,7 +40,10 @@ class NetworkProgram(InMemoryProgram):
         super().__init__(request, transport)
         self.prepared, self.metadata = prepared, prepared.metadata
         model, run = request.spec.model, request.spec.run
-        self.learner = GraphLearner(model, prepared.data, run.seed, request.threads)
+        budget = request.spec.storage.memory_bytes, machine.process_bytes(), request.threads
+        self.plan = plan_network(model, prepared.metadata, *budget)
+        data = prepared.data._replace(features=_features(prepared, self.plan, request))
+        self.learner = GraphLearner(model, data, run.seed, request.threads, self.plan.inference_bytes)
         nodes, size = len(prepared.data.rows["train"]), self.learner.batch_size
         self.schedule = self._resumed(EpochSchedule(bounds=(0, nodes), epochs=run.epochs, unit=size, piece=size), 1)
         self.driver = LocalDriver()
@@ -75,6 +83,8 @@ class NetworkProgram(InMemoryProgram):
         }
         return found | {
             "best_epoch": learner.best_epoch, "epochs_done": learner.epochs_done, "rows_read": learner.sampled,
+            **learner.moved._asdict(), "bytes_filled": learner.bytes_filled, "features": self.plan.sentence,
+            "inference": learner.inference.counts._asdict(),
         }  # fmt: skip
 
     def _score(self) -> tuple[NetworkClassifier, np.ndarray, np.ndarray]:
@@ -85,7 +95,7 @@ class NetworkProgram(InMemoryProgram):
             classifier = NetworkClassifier(
                 self.request.spec.model, self.learner.best, graph.num_features, graph.classes, several
             )
-            self._scored = classifier, *classifier.score_rows(*self.learner.whole())
+            self._scored = classifier, *classifier.score_with(self.learner.inference)
         return self._scored
 
     def _until_over(self, parts: LoopParts) -> Iterator[Work[Any]]:
@@ -95,3 +105,17 @@ class NetworkProgram(InMemoryProgram):
                 yield work
                 if self.learner.is_over:
                     return
+
+
+def _features(prepared: PreparedGraph, plan: NetworkPlan, request: Request) -> Features:
+    """Mapped, or on disk with some rows in memory."""
+    data = prepared.data
+    assert isinstance(data.features, FeatureRows)
+    if plan.rows is None:
+        prepared.file.close()
+        return data.features
+    options = request.spec.reading.get("cache") or CacheOptions()
+    score = SCORES.get(options.residency)
+    kept = None if score is None else highest(score(data.csr), plan.rows)
+    policy = "static" if score else options.residency
+    return CachedFeatures(prepared.file, data.features.scale_N, plan.rows, policy, kept)

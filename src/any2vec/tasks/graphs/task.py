@@ -5,16 +5,21 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from any2vec import machine
 from any2vec.cluster.launch.join import check_torch
 from any2vec.errors import InputError
+from any2vec.options.storage import StorageOptions
+from any2vec.tasks.graphs.options import CacheOptions
 from any2vec.train.task import RUN, Nouns, Task
 
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
     from any2vec.plan.cost.size import Size
+    from any2vec.tasks.graphs.planning import NetworkPlan
     from any2vec.tasks.graphs.prepare import PreparedGraph
     from any2vec.train.spec import Hooks, Request, RunSpec
 
@@ -43,14 +48,15 @@ class Graphs(Task):
     }
     reading: ClassVar = {
         "graph": "any2vec.data.options:GraphOptions", "nodes": "any2vec.data.options:NodeOptions",
+        "cache": "any2vec.tasks.graphs.options:CacheOptions",
     }  # fmt: skip
     leaves_out: ClassVar = ("linear_probe",)
-    has: ClassVar = {"run": RUN}
+    has: ClassVar = {"run": RUN, "storage": ("memory",)}
     lacks: ClassVar = {
         **dict.fromkeys(("hosts", "logical_hosts", "link", "host_timeout", "ray", "restarts"), _ONE),
         **dict.fromkeys(("sync", "scheme", "rounds_per_epoch", "bits", "overlap", "servers", "sync_servers"), _ONE),
         **dict.fromkeys(("dual", "credits", "staleness_bound", "partition", "read"), _ONE),
-        "init": _DENSE, "cache": _DENSE, "cache_rows": _DENSE, "memory": _DENSE, "order": _DENSE,
+        "init": _DENSE, "cache": _DENSE, "cache_rows": _DENSE, "order": _DENSE,
         "cache_dir": "a graph folder (any2vec graph build) is what is kept",
     }  # fmt: skip
     needs_folder: ClassVar = False  # what a classifier predicts rightly may be all that is wanted
@@ -67,6 +73,8 @@ class Graphs(Task):
         if nodes is not None and (nodes.psi is not None or nodes.linear_probe):
             name = "linear_probe" if nodes.linear_probe else "psi"
             raise InputError(f"{name} is for ga-mlp, and does nothing for {spec.model.name}; leave it out.")
+        if spec.reading.get("cache") not in (None, CacheOptions()) and spec.storage.memory is None:
+            raise InputError("residency chooses rows where memory is small; give a budget, like --memory 2GB.")
 
     def read(self, spec: RunSpec, hooks: Hooks) -> PreparedGraph:
         from any2vec.tasks.graphs.prepare import prepare_graph
@@ -89,10 +97,28 @@ class Graphs(Task):
 
         return NetworkProgram(request, data, transport)
 
+    def settings(self, spec: RunSpec, data: Any, hosts: int) -> dict[str, Any]:
+        return replace(spec, storage=StorageOptions()).settings(data.metadata)  # any budget gives the same bits
+
     def size(self, spec: RunSpec, metadata: Mapping[str, Any]) -> Size:
         from any2vec.tasks.graphs.planning import size_of_network
 
-        return size_of_network(spec.model, metadata)
+        return size_of_network(spec.model, metadata, self.threads(spec, 1), self.memory_plan(spec, metadata))
+
+    def memory_plan(self, spec: RunSpec, metadata: Mapping[str, Any]) -> NetworkPlan:
+        """What a run keeps in memory. Raises InputError where its budget is too small."""
+        from any2vec.tasks.graphs.planning import plan_network
+
+        budget = spec.storage.memory_bytes, machine.process_bytes(), self.threads(spec, 1)
+        return plan_network(spec.model, metadata, *budget)
+
+    def sized(self, spec: RunSpec, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        needs, process, threads = self.size(spec, metadata), machine.process_bytes(), self.threads(spec, 1)
+        found = needs.as_dict(
+            needs.whole(process + needs.fixed_bytes(threads)), process_bytes=process, threads=threads
+        )  # fmt: skip
+        about = {"dim": spec.model.dim, "epochs": spec.run.epochs or spec.model.default_epochs}
+        return found | about | {"features": self.memory_plan(spec, metadata).sentence}
 
     def scorer(self, folder: Path) -> Any:
         from any2vec.models.networks.classifier import NetworkClassifier
@@ -115,4 +141,5 @@ class Graphs(Task):
         if not shares:
             return []
         epochs = f"{summary['best_epoch']} of {summary['epochs_done']}"
-        return [(metric.replace("_", "-"), shares), ("best epoch", epochs)]
+        where = [("features", summary["features"])] if summary.get("features") else []
+        return [(metric.replace("_", "-"), shares), ("best epoch", epochs), *where]

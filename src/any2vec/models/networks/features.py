@@ -1,0 +1,111 @@
+"""Features of nodes that lie in the graph's folder, some of which stand in memory.
+
+Legend: N nodes, D features, K rows asked for, U of them different, R rows in memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from any2vec.data.attributed.features import FeatureRows
+from any2vec.data.attributed.row_file import RowFile
+from any2vec.tables.residency.residency import Residency
+from any2vec.types import Csr
+
+
+class Moved(NamedTuple):
+    """What reading rows has come to."""
+
+    rows_missed: int = 0
+    """not in memory"""
+    bytes_read: int = 0
+    """from the file, whole pages"""
+
+    def plus(self, rows_missed: int, bytes_read: int) -> Moved:
+        return Moved(self.rows_missed + rows_missed, self.bytes_read + bytes_read)
+
+
+class CachedFeatures:
+    """Rows of a file, as float32; the values are those of the file, whatever is in memory. Threads may share it.
+
+    Args:
+        scale_N: float32 of int8; else (0,).
+        policy: of `any2vec.tables.residency`; kept: of static, the rows that stand in memory, int64 (R,).
+        num_rows: R.
+    """
+
+    def __init__(
+        self, file: RowFile, scale_N: np.ndarray, num_rows: int, policy: str, kept: np.ndarray | None = None
+    ) -> None:
+        self.file, self.moved, self.residency = file, Moved(), Residency(num_rows, policy, kept)
+        self._scale_N = scale_N
+        self._row_RD = np.empty((num_rows, file.columns), file.dtype)
+        self._lock = threading.Lock()
+        self.bytes_filled = 0
+        """read beforehand"""
+        if kept is not None:
+            order = np.argsort(kept)
+            ascending = np.empty((len(kept), file.columns), file.dtype)
+            self.bytes_filled = file.read(kept[order].astype(np.int64), ascending) if len(kept) else 0
+            self._row_RD[order] = ascending
+
+    @property
+    def columns(self) -> int:
+        """D"""
+        return self.file.columns
+
+    def take(self, ids: np.ndarray) -> np.ndarray:
+        """float32 (K, D): the rows of ids, integers (K,) in [0, N).
+
+        Raises:
+            FormatError: the file is cut. StorageError: it cannot be read.
+        """
+        id_U, place_K = np.unique(np.asarray(ids, np.int64), return_inverse=True)
+        with self._lock:
+            row_UD = self._rows(id_U)
+        return FeatureRows(row_UD, self._scale_N[id_U] if len(self._scale_N) else self._scale_N).take(place_K)
+
+    def _rows(self, id_U: np.ndarray) -> np.ndarray:
+        """As the file has them, of different ids, ascending."""
+        placed = self.residency.place(id_U)
+        is_held = placed.slot_U >= 0
+        is_known = is_held & ~placed.is_new_U
+        row_UD = np.empty((len(id_U), self.columns), self.file.dtype)
+        row_UD[is_known] = self._row_RD[placed.slot_U[is_known]]
+        missed = np.flatnonzero(~is_known)
+        if len(missed):
+            read = row_UD if len(missed) == len(id_U) else np.empty((len(missed), self.columns), self.file.dtype)
+            num_bytes = self.file.read(id_U[missed], read)
+            if read is not row_UD:
+                row_UD[missed] = read
+            self.moved = self.moved.plus(len(missed), num_bytes)
+        new = placed.is_new_U
+        self._row_RD[placed.slot_U[new]] = row_UD[new]
+        self.residency.release(placed.slot_U[is_held])
+        return row_UD
+
+    def close(self) -> None:
+        """Nothing is read any more."""
+        self.file.close()
+
+
+def num_targets(csr: Csr) -> np.ndarray:
+    """int64 (N,): how many nodes have each as in-neighbor, and so may ask for its row."""
+    found = np.zeros(len(csr.indptr) - 1, np.int64)
+    for first in range(0, len(csr.indices), 1 << 22):
+        found += np.bincount(csr.indices[first : first + (1 << 22)], minlength=len(found))
+    return found
+
+
+SCORES: dict[str, Callable[[Csr], np.ndarray]] = {"degree": num_targets}
+"""by which rows stand in memory for good, by name"""
+
+
+def highest(score_N: np.ndarray, number: int) -> np.ndarray:
+    """int64, ascending: nodes of the highest scores, the lower one of equal ones."""
+    order = np.argsort(-score_N, kind="stable")[:number]
+    return np.sort(order)

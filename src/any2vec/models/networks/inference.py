@@ -1,0 +1,268 @@
+"""What a network says of the nodes of a graph, from all their neighbors: layer by layer, in bounded memory.
+
+A layer is computed for all nodes that the next one asks for before that one begins, so no row is computed twice;
+batches of nodes are as large as the budget allows. Neighbors are added up in their order, row by row, so batches of any
+size give the same sums; what multiplies rows by weights may round them differently.
+
+Source: DGI (Yin et al. 2022, arXiv 2211.15082). Ours: what a batch reaches is counted before its rows are read, so that
+one that is too large is halved before memory runs out; how many different nodes it reaches is learnt from the last one.
+
+Legend: N nodes of the graph, K nodes asked for, M nodes whose rows a batch reads, F of them that it answers for, S
+edges, D columns, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+
+from any2vec import machine
+from any2vec.data.attributed.features import FeatureRows
+from any2vec.data.attributed.scratch import GrowingRows
+from any2vec.errors import InputError
+from any2vec.models.networks.network import Block, Network, block_of, blocks_of
+from any2vec.models.networks.sizing import (
+    FLOAT,
+    LEAST_ROWS,
+    WORK,
+    distinct,
+    layer_bytes,
+    least_inference_bytes,
+    sampled_bytes,
+)  # fmt: skip
+from any2vec.sampling.neighbors import Neighborhood, NeighborOptions, NeighborSampler
+from any2vec.types import Csr
+from any2vec.units import size
+
+_SHARE = 2
+"""of the machine's memory, one part in so many, where no budget is given"""
+_MOST = 0.5
+"""share of the nodes beyond which all are computed, whoever is asked for: then rows need not be gathered"""
+_MARGIN = 1.1
+"""times the nodes that the last batch has reached"""
+_PIECE = 1 << 20
+
+
+class Rows(Protocol):
+    """Rows of nodes, wherever they are."""
+
+    def take(self, ids: np.ndarray) -> np.ndarray:
+        """float32 (M, D) of ids, integers (M,)."""
+
+
+class Counts(NamedTuple):
+    """What passes have done."""
+
+    batches: int = 0
+    halved: int = 0
+    """batches that were too large, and were made again of half as many nodes"""
+    scratch_bytes: int = 0
+    """of layers that went to a scratch file"""
+
+    def __add__(self, other: tuple[int, ...]) -> Counts:  # type: ignore[override]
+        return Counts(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+class Inference:
+    """Passes over one graph, any number.
+
+    Args:
+        features: of the N nodes, (N, width).
+        budget_bytes: of memory for layers and batches; 0: half of the machine's.
+    """
+
+    def __init__(self, csr: Csr, features: Rows, budget_bytes: int = 0) -> None:
+        self.csr, self.features = csr, features
+        self.budget_bytes = budget_bytes or machine.memory_bytes() // _SHARE or 1 << 32
+        self.counts = Counts()
+        self._sampler = NeighborSampler(csr, NeighborOptions(fanouts=(-1,)))
+        self._block, self._degree_N = block_of(csr), np.diff(csr.indptr).astype(np.float32)
+
+    def __len__(self) -> int:
+        return len(self.csr.indptr) - 1
+
+    def scores(self, network: Network, nodes: np.ndarray) -> np.ndarray:
+        """Scores of the classes of some nodes, integers (K,): float32 (K, C). Raises as `hidden_and_scores`."""
+        return self._last_two(network, nodes)[1].take(nodes)
+
+    def hidden_and_scores(self, network: Network, nodes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(what the last hidden layer gives float32 (K, hidden), scores of classes (K, C)); None: of all nodes.
+
+        Where they do not fit into the budget they are mapped from scratch files, which end with the arrays.
+
+        Raises:
+            InputError: the budget does not hold the neighbors of one node; it says how much does.
+            StorageError: the disk is full, or cannot be written.
+        """
+        hidden, scores = self._last_two(network, nodes)
+        return (hidden.row_KD, scores.row_KD) if nodes is None else (hidden.take(nodes), scores.take(nodes))
+
+    def _last_two(self, network: Network, nodes: np.ndarray | None) -> tuple[_Layer, _Layer]:
+        layers = [_Step(network, number, *sizes) for number, sizes in enumerate(pairwise(network.widths))]
+        self._check_budget(layers)
+        rows: Any = self.features
+        found: list[_Layer] = []
+        held = 0
+        with torch.no_grad():
+            for layer, ids in zip(layers, self._wanted(len(layers), nodes), strict=True):
+                found = found[-1:]
+                num_rows, free = len(self) if ids is None else len(ids), self.budget_bytes - held
+                held = FLOAT * num_rows * layer.size_out
+                if held + self.budget_bytes // WORK > free:
+                    self.counts += (0, 0, held)
+                    held = 0
+                with GrowingRows(num_rows, layer.size_out, bool(held) or not num_rows) as out:
+                    for batch in self._batches(layer, rows, ids, free - held):
+                        out.append(batch.numpy())
+                    rows = _Layer(ids, out.finish())
+                found.append(rows)
+        return found[0], found[1]
+
+    def _check_budget(self, layers: list[_Step]) -> None:
+        most, widths = int(self._block.degree_M1.max()), layers[0].network.widths
+        needed = least_inference_bytes(widths, most, max(layer.edge_columns for layer in layers))
+        if needed > self.budget_bytes:
+            raise InputError(
+                f"Inference has {size(self.budget_bytes)} of memory, and a node with {most:,} neighbors needs "
+                f"{size(needed)}; give it so much."
+            )
+
+    def _wanted(self, num_layers: int, nodes: np.ndarray | None) -> list[np.ndarray | None]:
+        """Nodes that each layer is computed for, int64, ascending; None: all."""
+        found: list[np.ndarray | None] = [None] * num_layers
+        if nodes is None:
+            return found
+        seen_N = np.zeros(len(self), bool)
+        seen_N[nodes] = True
+        for layer in reversed(range(num_layers)):
+            ids = np.flatnonzero(seen_N)
+            if len(ids) > _MOST * len(self):
+                break
+            found[layer] = ids
+            for first in range(0, len(ids), _PIECE):
+                places = self._places(ids[first : first + _PIECE])
+                seen_N[self.csr.indices[places]] = True
+        return found
+
+    def _places(self, ids: np.ndarray) -> np.ndarray:
+        """Places of the entries of some rows of the adjacency."""
+        start_K, size_K = self.csr.indptr[ids], self.csr.indptr[ids + 1] - self.csr.indptr[ids]
+        stop_K = np.cumsum(size_K)
+        return np.repeat(start_K - stop_K + size_K, size_K) + np.arange(stop_K[-1])
+
+    def _batches(self, layer: _Step, rows: Rows, ids: np.ndarray | None, room: int) -> Iterator[torch.Tensor]:
+        """What a layer gives for some nodes, in their order."""
+        num = len(self)
+        if ids is None and layer.whole_bytes(num, len(self.csr.indices), _is_at_hand(rows)) <= room:
+            self.counts += (1, 0, 0)
+            yield layer.run(torch.from_numpy(_whole(rows, num)), self._block)
+            return
+        ids = np.arange(num) if ids is None else ids
+        end_K1 = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.csr.indptr[ids + 1] - self.csr.indptr[ids])])
+        first, most, reach = 0, len(ids), 1.0
+        while first < len(ids):
+            stop = _stop(layer, end_K1, first, min(len(ids), first + most), num, reach, room)
+            found = self._sampler.sample(ids[first:stop])
+            shape = len(found.node_M), stop - first, len(found.neighbor_S)
+            reach = min(1.0, _MARGIN * shape[0] / distinct(*shape[1:], num))
+            out = None
+            if layer.num_bytes(*shape) <= room or stop == first + 1:
+                out = self._tried(layer, rows, found)
+            if out is None:
+                most = (stop - first) // 2
+                self.counts += (0, 1, 0)
+                continue
+            self.counts += (1, 0, 0)
+            yield out[: stop - first]
+            first, most = stop, len(ids)
+
+    def _tried(self, layer: _Step, rows: Rows, found: Neighborhood) -> torch.Tensor | None:
+        """What a layer gives for a batch; None: memory did not suffice, and half the batch may do."""
+        full = _filled_up(found)
+        try:
+            x_MD = torch.from_numpy(rows.take(full.node_M))
+            return layer.run(x_MD, blocks_of(full, self._degree_N)[0])
+        except (MemoryError, RuntimeError) as error:
+            if found.nodes_by_hop[0] == 1 or not (isinstance(error, MemoryError) or "allocate memory" in str(error)):
+                raise
+            return None
+
+
+class _Step(NamedTuple):
+    """One layer."""
+
+    network: Network
+    number: int
+    size_in: int
+    size_out: int
+
+    def run(self, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
+        """(F, size_out)"""
+        return self.network.infer(self.number, x_MD, block)
+
+    @property
+    def edge_columns(self) -> int:
+        """Numbers that the layer holds for each edge, by its own word."""
+        return int(getattr(self.network.layers[self.number], "edge_columns", 0))
+
+    def num_bytes(self, num_read: int, num_targets: int, num_edges: int) -> int:
+        """Of a batch, from the sampling on."""
+        shape = num_read, num_targets, num_edges
+        made = layer_bytes(self.size_in, self.size_out, *shape, self.edge_columns)
+        return made + sampled_bytes(*shape) + FLOAT * num_read * self.size_in
+
+    def whole_bytes(self, num_nodes: int, num_edges: int, is_at_hand: bool) -> int:
+        """Of all nodes at once; is_at_hand: their rows, which need not be read."""
+        made = layer_bytes(self.size_in, self.size_out, num_nodes, num_nodes, num_edges, self.edge_columns)
+        return made + (0 if is_at_hand else FLOAT * num_nodes * self.size_in)
+
+
+class _Layer(NamedTuple):
+    """What a layer has given."""
+
+    ids: np.ndarray | None
+    """int64 (K,), ascending: of which nodes; None: of all"""
+    row_KD: np.ndarray
+
+    def take(self, ids: np.ndarray) -> np.ndarray:
+        rows = FeatureRows(self.row_KD, np.empty(0, np.float32))
+        return rows.take(ids if self.ids is None else np.searchsorted(self.ids, ids))
+
+
+def _filled_up(found: Neighborhood) -> Neighborhood:
+    """A small batch with some of its nodes once more, without neighbors, so that no few rows are multiplied."""
+    lacks = LEAST_ROWS - found.nodes_by_hop[0]
+    if lacks <= 0:
+        return found
+    node_M = np.pad(found.node_M, (0, max(0, LEAST_ROWS - len(found.node_M))), mode="edge")
+    stop_D1 = np.pad(found.stop_D1, (0, lacks), mode="edge")
+    return found._replace(node_M=node_M, stop_D1=stop_D1, nodes_by_hop=(LEAST_ROWS, *found.nodes_by_hop[1:]))
+
+
+def _is_at_hand(rows: Any) -> bool:
+    """Whether rows are there as a layer takes them: float32, in memory or mapped."""
+    return isinstance(rows, _Layer) or (isinstance(rows, FeatureRows) and rows.row_ND.dtype == np.float32)
+
+
+def _whole(rows: Any, num: int) -> np.ndarray:
+    """The rows of all nodes, and no copies of them where they are at hand."""
+    if _is_at_hand(rows):
+        return np.asarray(rows.row_KD if isinstance(rows, _Layer) else rows.row_ND)
+    return np.asarray(rows.take(np.arange(num)))
+
+
+def _stop(
+    layer: _Step, end_K1: np.ndarray, first: int, most: int, num_nodes: int, reach: float, room: int
+) -> int:  # fmt: skip
+    """Where a batch ends that begins at `first`: as many nodes as fit by what is expected of them, one at least."""
+    low, high = first + 1, most
+    while low < high:
+        stop = (low + high + 1) // 2
+        num, edges = stop - first, int(end_K1[stop] - end_K1[first])
+        read = max(num, int(reach * distinct(num, edges, num_nodes)))
+        low, high = (stop, high) if layer.num_bytes(read, num, edges) <= room else (low, stop - 1)
+    return low

@@ -1,0 +1,159 @@
+"""Graph networks within a budget of memory: features on disk and layers in pieces, and the same bits."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import any2vec
+from any2vec import GCN, AttributedGraph, GraphSAGE, InputError
+from any2vec.cli import main
+from any2vec.tasks.graphs.options import CacheOptions
+from any2vec.tasks.graphs.planning import plan_network
+from any2vec.tasks.graphs.prepare import prepare_graph
+
+NODES, COLUMNS, CLASSES = 3000, 96, 4
+DIRECTED = any2vec.GraphOptions(directed=True)
+MODELS = [
+    GraphSAGE(hidden=16, batch_size=16, fanouts="4,3"), GCN(hidden=32, num_layers=3, batch_size=16, fanouts="3,2,2")
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=["float32", "int8"])
+def graph(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AttributedGraph:
+    rng, folder = np.random.default_rng(3), tmp_path_factory.mktemp("memory")
+    dst, src = rng.integers(0, NODES, 12_000), (NODES * rng.random(12_000) ** 3).astype(int)  # some are asked for often
+    (folder / "edges.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in zip(src, dst, strict=True) if a != b))
+    label_N = rng.integers(0, CLASSES, NODES)
+    features = rng.normal(size=(NODES, COLUMNS)).astype(np.float32) + np.eye(CLASSES, COLUMNS)[label_N]
+    split = rng.integers(0, 3, NODES)
+    return any2vec.write_graph(
+        folder / "edges.tsv", folder / "graph", features=features, labels=label_N, split=split,
+        feature_type=request.param, graph=DIRECTED,
+    )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def process_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("any2vec.machine.process_bytes", lambda: 0)
+    monkeypatch.setattr("any2vec.tasks.graphs.planning._LIBRARIES", 0)
+
+
+def trained(graph: Any, model: Any, **options: Any) -> any2vec.FitResult:
+    return any2vec.fit(model, graph, **({"epochs": 3, "threads": 1} | options))
+
+
+def budget_of(graph: AttributedGraph, model: Any = MODELS[0]) -> int:
+    """The smallest one that holds a fifth of the features, the process left out."""
+    metadata = prepare_graph(model, graph, None, None, None).metadata
+    for budget in range(100_000, 10_000_000, 20_000):
+        with suppress(InputError):
+            if (plan_network(model, metadata, budget, 0, 1).rows or 0) > NODES // 5:
+                return budget
+    raise AssertionError("no budget holds some of the features")
+
+
+@pytest.mark.parametrize("model", MODELS, ids=["sage", "gcn"])
+@pytest.mark.parametrize("residency", ["degree", "lru"])
+def test_a_budget_gives_the_bits_of_none(graph: AttributedGraph, model: Any, residency: str) -> None:
+    reading = {"cache": CacheOptions(residency=residency)}  # type: ignore[arg-type]
+    plain, small = trained(graph, model), trained(graph, model, storage=budget_of(graph, model), reading=reading)
+    assert np.array_equal(plain.embeddings.vectors, small.embeddings.vectors)
+    for name in ("val_accuracy", "test_accuracy", "best_epoch", "rows_read", "loss"):
+        assert plain.summary[name] == small.summary[name]
+    found = small.summary
+    assert plain.summary["rows_missed"] == plain.summary["bytes_read"] == plain.summary["bytes_filled"] == 0
+    assert 0 < found["rows_missed"] < 0.8 * found["rows_read"]
+    assert found["bytes_read"] >= found["rows_missed"] * COLUMNS // 40
+    assert (found["bytes_filled"] > 0) == (residency == "degree")
+    assert "rows in memory, the others on disk" in found["features"] and plain.summary["features"] == ""
+    assert found["inference"]["batches"] > plain.summary["inference"]["batches"]
+
+
+def test_a_run_within_a_budget_goes_on_to_the_same_counts(
+    graph: AttributedGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("any2vec.train.progress.RECORD_SECONDS", 0.0)
+    options = {"storage": budget_of(graph), "epochs": 2}
+    whole, seen = trained(graph, MODELS[0], **options), []
+
+    class _StopError(Exception):
+        pass
+
+    def stop(record: Any) -> None:
+        seen.append(record)
+        if len(seen) == 5:
+            raise _StopError
+
+    with pytest.raises(_StopError):
+        trained(graph, MODELS[0], out=tmp_path / "run", checkpoint_seconds=1e-9, callback=stop, **options)
+    again = trained(graph, MODELS[0], out=tmp_path / "run", resume=True, **options)
+    assert np.array_equal(again.embeddings.vectors, whole.embeddings.vectors)
+    for name in ("rows_read", "rows_missed", "bytes_read"):
+        assert again.summary[name] == whole.summary[name]
+
+
+def test_edges_whose_folder_is_gone_are_read_from_disk(graph: AttributedGraph, tmp_path: Path) -> None:
+    assert graph.features is not None and graph.labels is not None
+    np.save(tmp_path / "x.npy", graph.features.take(np.arange(NODES)))
+    nodes = any2vec.NodeOptions(features=tmp_path / "x.npy", labels=graph.labels)  # type: ignore[arg-type]
+    edges, options = graph.folder.parent / "edges.tsv", {"nodes": nodes, "graph": DIRECTED, "epochs": 1, "threads": 2}
+    found = any2vec.fit(MODELS[0], edges, storage=budget_of(graph) + 60_000, **options)
+    assert found.summary["rows_missed"] > 0
+
+
+def test_the_command_says_what_a_budget_gives(
+    graph: AttributedGraph, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["train", "graphsage", str(graph.folder), "--hidden", "16", "--batch-size", "16", "--fanouts", "4,3"]
+    arguments += ["--epochs", "1", "--threads", "1", "--out", str(tmp_path / "run")]
+    assert called([*arguments, "--memory", str(budget_of(graph)), "--residency", "fifo"]) == 0
+    assert "rows in memory, the others on disk" in " ".join(capsys.readouterr().out.split())
+    assert called([*arguments, "--memory", "100kB", "--overwrite"]) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert "--memory 100 kB is too small: graphsage needs" in error and "a batch" in error
+    assert called([*arguments, "--residency", "fifo", "--overwrite"]) == 2
+    assert "give a budget" in " ".join(capsys.readouterr().err.split())
+    model = arguments[1:9]
+    assert called(["estimate", *model, "--threads", "1", "--json", "--memory", str(budget_of(graph))]) == 0
+    assert "the others on disk" in json.loads(capsys.readouterr().out)["features"]
+
+
+def called(arguments: list[str]) -> int:
+    """The exit code of the command."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["any2vec", *arguments])
+        try:
+            main()
+        except SystemExit as ended:
+            return int(ended.code or 0)
+    return 0
+
+
+METADATA = {
+    "num_nodes": 100_000, "num_entries": 2_000_000, "num_features": 256, "num_classes": 10, "num_train": 10_000,
+    "feature_bytes": 1024, "most_neighbors": 500, "label_bytes": 400_000,
+    "mean_sampled": [9.5, 5.0],
+}  # fmt: skip
+
+
+def test_plans() -> None:
+    model = GraphSAGE(batch_size=256, fanouts="10,5")
+    assert plan_network(model, METADATA, 0, 0, 1) == (None, 0, "")
+    roomy = plan_network(model, METADATA, 2_000_000_000, 100_000_000, 1)
+    assert roomy.rows is None and "in memory" in roomy.sentence
+    assert roomy.inference_bytes < 2_000_000_000 - 100_000_000 - 102_400_000
+    rows = [plan_network(model, METADATA, 10**6 * budget, 100_000_000, 1).rows for budget in (200, 230, 260)]
+    assert all(row is not None for row in rows) and rows == sorted(rows) and rows[0] < rows[2] < 100_000
+    with pytest.raises(InputError, match=r"too small: graphsage needs .* \(.*the process"):
+        plan_network(model, METADATA, 10**8, 100_000_000, 1)
+    full = GraphSAGE(sampling="full-graph")
+    with pytest.raises(InputError, match=r"the features, which full-graph holds"):
+        plan_network(full, METADATA, 200_000_000, 100_000_000, 1)
