@@ -166,7 +166,7 @@ def main() -> int:
             for failure in part:
                 print(failure, flush=True)
             failures += part
-            print(f"{first - given.first + 500:,} of {given.count:,}: {len(failures)} failures, "
+            print(f"{min(first - given.first + 500, given.count):,} of {given.count:,}: {len(failures)} failures, "
                   f"{time.monotonic() - began:.0f} s", flush=True)  # fmt: skip
     for name, count in Counter(failure.target for failure in failures).most_common():
         print(f"{count:5} {name}")
