@@ -307,7 +307,7 @@ def test_npy_without_keys_numbers_its_rows(tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.eye(3))
     assert list(Embeddings.load(tmp_path / "v.npy").keys) == [0, 1, 2]
     np.savez(tmp_path / "v.npz", keys=np.array([4, 5]), vectors=np.eye(2))
-    assert list(Embeddings.load(tmp_path / "v.npz").keys) == ["4", "5"]
+    assert list(Embeddings.load(tmp_path / "v.npz").keys) == [4, 5]
 
 
 def test_safetensors_of_other_writers(tmp_path: Path) -> None:
