@@ -247,7 +247,7 @@ def test_without_torch_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "1")
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(InputError, match=r'pip install -e "\.\[hosts\]" -c constraints'):
+    with pytest.raises(InputError, match=r'pip install -e "\.\[torch\]" -c constraints'):
         launch.join("job")
 
 

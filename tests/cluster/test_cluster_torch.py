@@ -25,7 +25,7 @@ from any2vec.errors import HostError, InputError
 from found_by_children import python_path
 from host_programs import bsp, summary
 
-torch = pytest.importorskip("torch", reason="hosts as processes need torch (the extra any2vec[hosts])")
+torch = pytest.importorskip("torch", reason="hosts as processes need torch (the extra any2vec[torch])")
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="hosts as processes need POSIX")
 
 

@@ -35,8 +35,7 @@ ELSEWHERE = {
     ".ci/run": "by CI",
     "source .venv/bin/activate": "by PATH below",
     ".venv/bin/pre-commit install": "by test_pre_commit_hooks_are_local",
-    '.venv/bin/python -m pip install -e ".[hosts,partition]" -c constraints.txt --extra-index-url '
-    "https://download.pytorch.org/whl/cpu": "by .ci/run, with its own extras",
+    '.venv/bin/python -m pip install -e ".[torch,partition]" -c constraints.txt': "by .ci/run, with its own extras",
     "torchrun --nnodes 4 --nproc-per-node 1 --rdzv-backend c10d --rdzv-endpoint HEAD:29500 -m any2vec train skipgram "
     "text.txt --out DIR": "by test_train_hosts.py, with the hosts of one machine",
     "any2vec train skipgram text.txt --hosts 8 --threads 16 --ray HEAD:6379 --out DIR": "by test_cluster_ray",

@@ -221,10 +221,10 @@ def test_the_whole_check_counts_both_halves(
     assert done.returncode == code
 
 
-def test_pins_name_the_cpu_build_of_torch_and_every_core_dependency() -> None:
+def test_pins_name_torch_and_every_core_dependency() -> None:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     pinned = {line.partition("==")[0].lower() for line in lines if "==" in line and not line.startswith("#")}
-    assert 'torch==2.13.0+cpu; sys_platform == "linux"' in lines
+    assert "torch==2.13.0" in lines, "without a local version: either build fits"
     assert {
         "numpy",
         "numba",

@@ -119,7 +119,7 @@ def test_hosts_agree_by_any_rule(sync: str, package: Path) -> None:
 
 
 def test_processes_have_the_bits_of_logical_hosts(package: Path, tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="hosts as processes need torch (the extra any2vec[hosts])")
+    pytest.importorskip("torch", reason="hosts as processes need torch (the extra any2vec[torch])")
     words = ["--dim", "16", "--epochs", "2", "--threads", "1", "--sync", "mean", "--quiet", "--json"]
     for kind in ("hosts", "logical-hosts"):
         out = ["--out", str(tmp_path / kind)]

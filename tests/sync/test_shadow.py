@@ -345,7 +345,7 @@ def test_a_settled_trainer_waits_for_one_that_still_works() -> None:
 
 def test_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two trainers, one with twice the batches, and a server of the center."""
-    pytest.importorskip("torch", reason="hosts as processes need torch (the extra any2vec[hosts])")
+    pytest.importorskip("torch", reason="hosts as processes need torch (the extra any2vec[torch])")
     if os.name == "nt":
         pytest.skip("hosts as processes need POSIX")
     monkeypatch.setenv("PYTHONPATH", python_path())

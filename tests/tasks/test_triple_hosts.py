@@ -158,7 +158,7 @@ def test_who_pulls_knows_every_row(files: tuple[Path, Path], monkeypatch: pytest
 
 
 def test_processes_have_the_bits_of_logical_hosts(files: tuple[Path, Path]) -> None:
-    pytest.importorskip("torch", reason="hosts as processes need torch (the extra any2vec[hosts])")
+    pytest.importorskip("torch", reason="hosts as processes need torch (the extra any2vec[torch])")
     found = any2vec.fit(SMALL, files[0], epochs=1, threads=1, hosts=2, sync="adasum")
     assert same(found, fit(SMALL, files, epochs=1, sync="adasum"))
 
@@ -303,7 +303,7 @@ def test_sums_at_every_batch_are_those_of_rounds_of_a_batch(files: tuple[Path, P
 
 
 def test_processes_keep_replicas(files: tuple[Path, Path]) -> None:
-    pytest.importorskip("torch", reason="hosts as processes need torch (the extra any2vec[hosts])")
+    pytest.importorskip("torch", reason="hosts as processes need torch (the extra any2vec[torch])")
     found = any2vec.fit(SMALL, files[0], epochs=1, threads=1, hosts=2, sync="fr-adasum:5")
     assert same(found, fit(SMALL, files, epochs=1, sync="fr-adasum:5"))
 

@@ -41,8 +41,8 @@ JOINING = 120.0
 """seconds that a host waits for the others to come, unless its patience is less"""
 _LIMIT = 10.0
 _NO_TORCH = (
-    '{} need PyTorch; in a clone: pip install -e ".[hosts]" -c constraints.txt --extra-index-url '
-    "https://download.pytorch.org/whl/cpu (without that address pip fetches gigabytes of CUDA on Linux)."
+    '{} need PyTorch; in a clone: pip install -e ".[torch]" -c constraints.txt (the README says how to spare '
+    "gigabytes of CUDA on Linux)."
 )
 _LASTING = (InputError, DataError, FormatError, JobError)
 
