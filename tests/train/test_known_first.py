@@ -32,7 +32,7 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_pytorch_is_missing(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(join.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"^Hosts as processes need PyTorch; in a clone: pip install .*constraints.txt "):
+    with pytest.raises(InputError, match=r"^Hosts as processes need PyTorch; in a clone: pip install .*constraints"):
         any2vec.fit(MODEL, text, hosts=2)
 
 
