@@ -160,7 +160,7 @@ def needs_torch(command: str) -> bool:
 @pytest.mark.parametrize("page", IN_CLONE[:2], ids=lambda page: page.name)
 def test_python_of_the_readme_and_of_words(page: Path, clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(clone)
-    (code,) = blocks(page, "python")
+    code = "\n".join(blocks(page, "python"))
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         exec(compile(code, page.name, "exec"), {})
