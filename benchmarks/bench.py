@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -184,15 +184,11 @@ class Bench:
         self.runs, self.commits, self.confirmed, self.processors, self.code = {}, set(), set(), set(), {}
         before = dict(os.environ)
         os.environ.update(tracing(self._trace))
-        called = CalledFunctions() if self.functions else None
         try:
-            if called is not None:
-                called.start()
-            yield
+            with CalledFunctions() if self.functions else nullcontext() as called:
+                yield
             self.code |= self._code(traced(self._trace)) or ({} if self.code else self._code(ran_here(called)))
         finally:
-            if called is not None:
-                called.stop()
             os.environ.clear()
             os.environ.update(before)
 
@@ -280,8 +276,8 @@ class Bench:
         path = self.folder / f"{name}-{digest}.json"
         with self._lock_of(path):
             found = json.loads(path.read_text()) if path.exists() else None
-            if found and changed_since(found.get("code") or {"": ""}):
-                is_same, code = self._traced_run(path, lambda: goes_as(found["run"]))
+            if found and (not found.get("code") or changed_since(found["code"])):
+                is_same, code = self._traced_run(path, lambda: bool(found.get("code")) and goes_as(found["run"]))
                 found = {**found, "code": code, "confirmed": results.commit()} if is_same else None
                 path.unlink()
                 if found:

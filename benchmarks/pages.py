@@ -39,21 +39,20 @@ def filled(text: str) -> str:
 
 
 def _all(name: str) -> str:
-    table, stored = _table(name), results.load(name)
-    return markdown(results.latest(table, stored), results.provenance(table, stored))
+    return markdown(_latest(name), results.provenance(_table(name), results.load(name)))
 
 
 def _choice(name: str) -> str:
-    lines = [_line(*place) for place in CHOICE[name]]
+    latest = {table: _latest(table) for table in dict.fromkeys(table for table, _, _ in CHOICE[name])}
+    lines = [[line for line in latest[table] if line.row == row][place] for table, row, place in CHOICE[name]]
     rows = [(line.measure, line.target, line.figure.split(";")[0], line.verdict) for line in lines]
     is_old = any(verdict.endswith(STALE) for *_, verdict in rows)
     note = f"\n{STALE.strip()} measured before its code changed: docs/figures.md has the days.\n" if is_old else ""
     return markdown_grid(("measure", "target", "figure", "verdict"), rows) + note
 
 
-def _line(table: str, row: str, place: int) -> Figure:
-    lines = results.latest(_table(table), results.load(table))
-    return [line for line in lines if line.row == row][place]
+def _latest(name: str) -> list[Figure]:
+    return results.latest(_table(name), results.load(name))
 
 
 def _table(name: str) -> Table:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -107,31 +108,20 @@ def _points(accuracies: Sequence[float]) -> str:
     return f"{POINTS * statistics.fmean(accuracies):.2f}"
 
 
+def _of_each(graphs: Iterable[str], models: Iterable[str], hidden: int) -> tuple[Measure, ...]:
+    return tuple(
+        Measure(
+            name=f"{graph}, {model}, full graph, hidden {hidden}, {EPOCHS} epochs, {len(SEEDS)} seeds: test accuracy "
+            "less PyG's, points",
+            relation=">=", target=-0.3, is_accuracy=True,
+        )
+        for graph, model in product(graphs, models)
+    )  # fmt: skip
+
+
 ROWS = (
-    Row(
-        name="accuracy",
-        measures=tuple(
-            Measure(
-                name=f"{graph}, {model}, full graph, hidden 128, {EPOCHS} epochs, {len(SEEDS)} seeds: test accuracy "
-                "less PyG's, points",
-                relation=">=", target=-0.3, is_accuracy=True,
-            )
-            for graph in GRAPHS for model in MODELS
-        ),
-        run=beside_pyg, minutes=15,
-    ),
-    Row(
-        name="accuracy-attention",
-        measures=tuple(
-            Measure(
-                name=f"{graph}, {model}, full graph, hidden 64, {EPOCHS} epochs, {len(SEEDS)} seeds: test accuracy "
-                "less PyG's, points",
-                relation=">=", target=-0.3, is_accuracy=True,
-            )
-            for graph in CITED for model in PUBLISHED
-        ),
-        run=published_beside_pyg, minutes=15,
-    ),
+    Row(name="accuracy", measures=_of_each(GRAPHS, MODELS, 128), run=beside_pyg, minutes=15),
+    Row(name="accuracy-attention", measures=_of_each(CITED, PUBLISHED, 64), run=published_beside_pyg, minutes=15),
     Row(
         name="sample-keys",
         measures=(

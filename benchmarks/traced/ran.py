@@ -8,16 +8,23 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
-from typing import Any
+from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 class CalledFunctions:
-    """Notes every call of a Python function, in all threads, from `start` to `stop`."""
+    """Notes every call of a Python function, in all threads: a context, or from `start` to `stop`."""
 
     def __init__(self) -> None:
         self._called: set[CodeType] = set()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
 
     def start(self) -> None:
         threading.setprofile(self._note)

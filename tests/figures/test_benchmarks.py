@@ -412,8 +412,11 @@ def test_a_kept_run_stands_where_it_goes_as_it_went(tmp_path: Path, monkeypatch:
     code["any.py"] = "after"
     assert score(True) == {"score": 1} and bench.confirmed == {"after" * 8} and bench.commits == {"before" * 8}
     assert score(False) == {"score": 1} and bench.confirmed == {"after" * 8}
+    (file,) = tmp_path.glob("run-*.json")
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"code": {}}))
+    assert score(True) == {"score": 2} and not bench.confirmed, "whose code nobody knows is made anew"
     code["any.py"] = "later"
-    assert score(False) == {"score": 2} and not bench.confirmed and bench.commits == {"later" * 8}
+    assert score(False) == {"score": 3} and not bench.confirmed and bench.commits == {"later" * 8}
 
 
 def test_jobs_run_side_by_side_and_answer_in_order(tmp_path: Path) -> None:

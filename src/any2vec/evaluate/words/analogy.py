@@ -15,8 +15,9 @@ from any2vec.neighbors import unit_rows
 
 _MUL_EPSILON = np.float32(0.001)
 _BLOCK_SCORES = 8_000_000
-_UNNAMED = "all"
 """scores held at a time (float32)"""
+_UNNAMED = "all"
+"""section of questions under no `: section` line"""
 
 
 @dataclass(frozen=True)
