@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import pytest
 from typer.testing import CliRunner, Result
 
+from any2vec.cli import main
 from any2vec.cli.app import app
 
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments))
+
+
+def called(arguments: list[str]) -> int:
+    """The exit code of a command that is run as the program runs it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["any2vec", *arguments])
+        try:
+            main()
+        except SystemExit as ended:
+            return int(ended.code or 0)
+    return 0
 
 
 def done(*arguments: str) -> str:

@@ -15,11 +15,11 @@ import torch
 
 import any2vec
 from any2vec import GCN, AttributedGraph, DataError, FormatError, GraphSAGE, InputError, NetworkClassifier, NodeOptions
-from any2vec.cli import main
 from any2vec.models.networks.config import APPNP, GAT, GIN, NETWORK, GATv2
 from any2vec.models.networks.network import Block, GcnLayer, Network, SageLayer, block_of, blocks_of
 from any2vec.models.networks.scores import score_of
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
+from cli_runs import called
 
 NODES, CLASSES, COLUMNS = 240, 3, 8
 
@@ -274,17 +274,6 @@ def test_scoring_draws_nothing(graph: AttributedGraph) -> None:
     torch.manual_seed(3)
     scorer.score(graph.folder)
     assert torch.equal(torch.rand(2), expected)
-
-
-def called(arguments: list[str]) -> int:
-    """The exit code of the command."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["any2vec", *arguments])
-        try:
-            main()
-        except SystemExit as ended:
-            return int(ended.code or 0)
-    return 0
 
 
 BAD_OPTIONS = [

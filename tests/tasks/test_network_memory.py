@@ -14,10 +14,10 @@ pytest.importorskip("torch")
 
 import any2vec
 from any2vec import GCN, AttributedGraph, GraphSAGE, InputError
-from any2vec.cli import main
 from any2vec.tasks.graphs.options import CacheOptions
 from any2vec.tasks.graphs.planning import plan_network
 from any2vec.tasks.graphs.prepare import prepare_graph
+from cli_runs import called
 
 NODES, COLUMNS, CLASSES = 3000, 96, 4
 DIRECTED = any2vec.GraphOptions(directed=True)
@@ -124,17 +124,6 @@ def test_the_command_says_what_a_budget_gives(
     model = arguments[1:9]
     assert called(["estimate", *model, "--threads", "1", "--json", "--memory", str(budget_of(graph))]) == 0
     assert "the others on disk" in json.loads(capsys.readouterr().out)["features"]
-
-
-def called(arguments: list[str]) -> int:
-    """The exit code of the command."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["any2vec", *arguments])
-        try:
-            main()
-        except SystemExit as ended:
-            return int(ended.code or 0)
-    return 0
 
 
 METADATA = {

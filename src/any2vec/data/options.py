@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from any2vec.checks import MAX_SEED, check_number, check_whole
-from any2vec.errors import InputError
+from any2vec.checks import MAX_SEED, check_number, check_whole, did_you_mean
+from any2vec.errors import DataError, InputError
 
 BAD_BYTES = ("error", "replace", "skip")
 
@@ -104,6 +104,23 @@ def joined_columns(columns: Any, names: str) -> str | None:
     if joined is not None and not (1 <= joined.count(",") <= 2 and all(joined.split(","))):
         raise InputError(f"use_columns must be {names}, got {columns!r}.")
     return joined
+
+
+def chosen_columns(use_columns: str | None, names: list[str], where: str) -> list[str]:
+    """The columns that options name, none where they name none.
+
+    Raises:
+        DataError: the table has not got one.
+    """
+    chosen = use_columns.split(",") if use_columns else []
+    if missing := [column for column in chosen if column not in names]:
+        raise DataError(f"{where} has no column {missing[0]!r}; {did_you_mean(missing[0], names)}")
+    return chosen
+
+
+def usual_columns(names: list[str], *words: Collection[str]) -> list[str]:
+    """For each set of words, in small letters, the first column that bears one; "": none does."""
+    return [next((one for one in names if one.lower() in usual), "") for usual in words]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.checks import did_you_mean
 from any2vec.data.graph.edge_list import WORDS_OF_DST, WORDS_OF_SRC
 from any2vec.data.graph.edge_objects import checked_weights
 from any2vec.data.graph.graph import Graph, build_graph
 from any2vec.data.io.arrow import TableReader, is_text, pa
-from any2vec.data.options import GraphOptions
+from any2vec.data.options import GraphOptions, chosen_columns, usual_columns
 from any2vec.data.vocab.found_texts import integer_rows, string_rows
 from any2vec.errors import DataError
 
@@ -59,10 +58,8 @@ def choose_columns(schema: Any, name: str, options: GraphOptions) -> list[str]:
         raise DataError(f"{name} has two columns of the same name; rename one.")
     if len(names) < 2:
         raise DataError(f"{name} has {len(names)} column; an edge needs two: src and dst.")
-    chosen = (options.use_columns or "").split(",") if options.use_columns else []
-    if missing := [column for column in chosen if column not in names]:
-        raise DataError(f"{name} has no column {missing[0]!r}; {did_you_mean(missing[0], names)}")
-    ends = chosen[:2] or _usual(names) or names[:2]
+    chosen, usual = chosen_columns(options.use_columns, names, name), usual_columns(names, WORDS_OF_SRC, WORDS_OF_DST)
+    ends = chosen[:2] or (usual if all(usual) else names[:2])
     for column in ends:
         kind = schema.field(column).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -77,12 +74,6 @@ def choose_columns(schema: Any, name: str, options: GraphOptions) -> list[str]:
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise DataError(f"{name} has {kind} in column {weight}; weights are numbers.")
     return [*ends, weight]
-
-
-def _usual(names: list[str]) -> list[str]:
-    """The columns of sources and targets by their names; none: not both are there."""
-    found = [next((one for one in names if one.lower() in words), "") for words in (WORDS_OF_SRC, WORDS_OF_DST)]
-    return found if all(found) else []
 
 
 def _rows(src: Any, dst: Any) -> tuple[np.ndarray, np.ndarray, Any]:

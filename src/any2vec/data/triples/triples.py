@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.checks import did_you_mean
 from any2vec.data.io.files import expand_inputs, form_of, is_table
 from any2vec.data.io.storage import atomic_folder, read_meta, write_json
-from any2vec.data.options import ProgressCall, TripleOptions
+from any2vec.data.options import ProgressCall, TripleOptions, chosen_columns, usual_columns
 from any2vec.data.triples.rows import KnownRows, TripleStack, num_duplicates
 from any2vec.data.triples.text import HEADS, RELATIONS, TAILS, TripleColumns, read_triple_text
 from any2vec.data.vocab.found_texts import FoundTexts
@@ -182,12 +181,9 @@ def _columns(source: Any, options: TripleOptions, progress: ProgressCall | None)
 
 def _chosen(names: list[str], name: str, options: TripleOptions) -> list[str]:
     """The columns of heads, relations and tails, or of heads and tails."""
-    if options.use_columns is not None:
-        chosen = options.use_columns.split(",")
-        if missing := [column for column in chosen if column not in names]:
-            raise DataError(f"{name} has no column {missing[0]!r}; {did_you_mean(missing[0], names)}")
+    if chosen := chosen_columns(options.use_columns, names, name):
         return chosen
-    usual = [next((one for one in names if one.lower() in words), "") for words in (HEADS, RELATIONS, TAILS)]
+    usual = usual_columns(names, HEADS, RELATIONS, TAILS)
     if all(usual) or (usual[0] and usual[2] and len(names) == 2):
         return list(filter(None, usual))
     if len(names) < 2:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from any2vec.checks import parse_json
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
 from any2vec.models.networks.config import APPNP, GAT, GCN, GIN, NETWORK, GATv2, GraphNetwork, GraphSAGE
@@ -96,7 +97,7 @@ class NetworkClassifier:
             raise FormatError(f"{folder} holds no graph network; give the folder of a finished run of one.")
         try:
             tensors, metadata = read_safetensors(file, mmap=False, ranks=(1, 2, 3))
-            about = json.loads(metadata["any2vec"])
+            about = parse_json(metadata["any2vec"])
             options: dict[str, Any] = dict(about["model"])
             model = _MODELS[options.pop("model")](**options)
             classes = [str(name) for name in about["classes"]]

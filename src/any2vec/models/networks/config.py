@@ -66,6 +66,14 @@ class GraphNetwork(ModelConfig):
         """Columns of the vectors, which are what the last hidden layer gives."""
         return self.hidden
 
+    def dense_widths(self, num_features: int, num_classes: int) -> tuple[int, ...]:
+        """Columns of features, of what each matrix gives, and of scores."""
+        return (num_features, *[self.hidden] * (self.num_layers - 1), num_classes)
+
+    def widths(self, num_features: int, num_classes: int) -> tuple[int, ...]:
+        """Columns that each layer takes, and those of the last one's scores."""
+        return self.dense_widths(num_features, num_classes)
+
     @property
     def fanouts_by_hop(self) -> tuple[int, ...]:
         """Sampled neighbors by hop from the seeds; -1: all."""
@@ -160,3 +168,7 @@ class APPNP(GraphNetwork):
     """propagations, 1..100"""
     teleport: Annotated[float, Number(0, 1, open_low=True)] = 0.1
     """share of a node's own prediction at each propagation, in (0, 1]"""
+
+    def widths(self, num_features: int, num_classes: int) -> tuple[int, ...]:
+        *dense, classes = self.dense_widths(num_features, num_classes)
+        return (*dense, *[2 * self.hidden] * (self.hops - 1), self.hidden, classes)

@@ -152,13 +152,10 @@ class Network(nn.Module):
 
     def __init__(self, model: GraphNetwork, num_features: int, num_classes: int) -> None:
         super().__init__()
-        inner = [model.hidden] * (model.num_layers - 1)
-        if isinstance(model, APPNP):
-            inner += [*[2 * model.hidden] * (model.hops - 1), model.hidden]
-        self.widths = (num_features, *inner, num_classes)
-        """columns that each layer takes, and those of the last one's scores"""
+        self.widths = model.widths(num_features, num_classes)
+        last = len(self.widths) - 2
         self.layers = nn.ModuleList(
-            _layer(model, *pair, number, len(inner)) for number, pair in enumerate(pairwise(self.widths))
+            _layer(model, *pair, number, last) for number, pair in enumerate(pairwise(self.widths))
         )
         self.activation = nn.functional.elu if isinstance(model, AttentionNetwork) else torch.relu
         self.dropout = model.dropout

@@ -48,17 +48,9 @@ class NetworkPlan(NamedTuple):
     """what was chosen, and why; empty without a budget"""
 
 
-def widths_of(model: GraphNetwork, metadata: Mapping[str, Any]) -> tuple[int, ...]:
-    """Columns of features, hidden layers and scores."""
-    return (metadata["num_features"], *[model.hidden] * (model.num_layers - 1), metadata["num_classes"])
-
-
-def inference_widths(model: GraphNetwork, metadata: Mapping[str, Any]) -> tuple[int, ...]:
-    """As `Network.widths`."""
-    widths = widths_of(model, metadata)
-    if isinstance(model, APPNP):
-        return (*widths[:-1], *[2 * model.hidden] * (model.hops - 1), model.hidden, widths[-1])
-    return widths
+def _columns(metadata: Mapping[str, Any]) -> tuple[int, int]:
+    """Of features, of scores."""
+    return metadata["num_features"], metadata["num_classes"]
 
 
 def plan_network(
@@ -71,7 +63,7 @@ def plan_network(
     """
     if not budget_bytes:
         return NetworkPlan(None, 0, "")
-    nodes, row_bytes, widths = metadata["num_nodes"], metadata["feature_bytes"], inference_widths(model, metadata)
+    nodes, row_bytes, widths = metadata["num_nodes"], metadata["feature_bytes"], model.widths(*_columns(metadata))
     parts = {"the process": process_bytes, **_fixed(model, metadata)}
     batch, stays = batch_bytes(model, metadata, threads)
     parts["a batch"] = max(
@@ -104,7 +96,7 @@ def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any], threads: i
     """Of a run on one host. Batches and inference take turns."""
     nodes, row_bytes = metadata["num_nodes"], metadata["feature_bytes"]
     weights, fixed = _weights(model, metadata), _fixed(model, metadata)
-    inference = whole_inference_bytes(inference_widths(model, metadata), nodes)
+    inference = whole_inference_bytes(model.widths(*_columns(metadata)), nodes)
     inference += FLOAT * _edge_columns(model) * metadata["num_entries"]
     if plan.inference_bytes:
         inference = min(inference, plan.inference_bytes)
@@ -127,7 +119,7 @@ def batch_bytes(model: GraphNetwork, metadata: Mapping[str, Any], threads: int) 
 
     Where batches are made meanwhile, the next one's features stand there, too.
     """
-    nodes, widths = metadata["num_nodes"], widths_of(model, metadata)
+    nodes, widths = metadata["num_nodes"], model.dense_widths(*_columns(metadata))
     found = float(nodes if model.sampling == "full-graph" else min(model.batch_size, metadata["num_train"]))
     reached, edges, new = [found], 0.0, found
     for mean in metadata["mean_sampled"]:  # a node samples at the hop that finds it
@@ -152,7 +144,7 @@ def batch_bytes(model: GraphNetwork, metadata: Mapping[str, Any], threads: int) 
 
 
 def _weights(model: GraphNetwork, metadata: Mapping[str, Any]) -> TableSize:
-    widths = widths_of(model, metadata)
+    widths = model.dense_widths(*_columns(metadata))
     return TableSize(name="weights", rows=sum(widths[:-1]) * 2, columns=_KEPT * model.hidden)
 
 
