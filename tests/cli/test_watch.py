@@ -72,6 +72,20 @@ def test_the_last_whole_record_is_shown(run: Path) -> None:
     assert view.curves["speed"] == [[2.0, 5.0], [4.0, 5.0], [6.0, 5.0]]
 
 
+def test_a_run_that_ends_says_how_long_it_still_takes(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "run.json").write_text("{}")
+    about = {"seconds": 30.0, "progress": 0.25, "epoch": 0, "epochs": 4, "loss": 1.0, "items": 10}
+    (folder / "progress.jsonl").write_text(json.dumps(about) + "\n")
+    with FolderLock(folder, "The run folder"):
+        view = LiveRun(folder).view()
+        assert view.state == "running" and view.seconds_left == 90.0 and not view.is_stream and not view.has_vectors
+        shown = CliRunner().invoke(app, ["watch", str(folder), "--once"]).output
+        assert "25 %, 90 s left" in shown
+    assert LiveRun(folder).view().seconds_left is None
+
+
 def test_damaged_records_are_left_out_and_others_shown(run: Path) -> None:
     with (run / "progress.jsonl").open("ab") as file:
         file.write(b"{nonsense}\n[1]\n\xff\xfe\n" + b"[" * 100_000 + b"\n" + record(50).encode())

@@ -15,8 +15,9 @@ from PIL import Image
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.report import figures, write_report
-from any2vec.report.figures import clusters, flatten, place_labels
-from any2vec.report.page import SIGNATURE, value_text
+from any2vec.report.layout import clusters, flatten, place_labels
+from any2vec.report.page import SIGNATURE
+from any2vec.report.tables import value_text
 
 NASTY = ["<script>alert(1)</script>", "$x^2", "日本", "a" * 200, "&amp;", "'\"", "_under_", "tab\there", "\u202e", "🙂"]
 
@@ -51,7 +52,7 @@ class Page(HTMLParser):
         assert not self.open, f"not closed: {self.open}"
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in {"meta", "img", "source", "br"}:
+        if tag not in {"meta", "img", "source", "br", "input"}:
             self.open.append(tag)
         self.addresses += [value or "" for name, value in attrs if name in {"src", "srcset", "href"}]
 
@@ -75,7 +76,9 @@ def test_page_holds_everything_and_fetches_nothing(tmp_path: Path) -> None:
     assert (
         all(address.startswith("data:image/png;base64,") for address in parsed.addresses) and len(parsed.addresses) == 4
     )
-    assert "url(" not in text and "@import" not in text and "<script" not in text
+    assert "url(" not in text and "@import" not in text and "fetch(" not in text
+    assert re.findall(r"<script[^>]*>", text) == ['<script type="application/json" id="map-data">', "<script>"]
+    assert "default-src 'none'; img-src data:; style-src 'sha256-" in text and "unsafe" not in text
     shown = " ".join(parsed.shown)
     for words in (
         "skipgram · run",
@@ -154,7 +157,7 @@ def test_half_a_last_line_is_forgiven_and_damage_is_not(tmp_path: Path) -> None:
 def test_vectors_near_the_end_of_float32_are_drawn(tmp_path: Path) -> None:
     rows = (np.random.default_rng(0).uniform(-1, 1, (40, 4)) * 1e38).astype(np.float32)
     Embeddings([str(row) for row in range(40)], rows).save(tmp_path / "run")
-    assert "Map of the 40" in write_report(tmp_path / "run").read_text()
+    assert "Map of all 40 items" in write_report(tmp_path / "run").read_text()
     Embeddings([str(row) for row in range(40)], rows * 3).save(tmp_path / "longer")
     with pytest.raises(FormatError, match="too long for a float32 norm"):
         write_report(tmp_path / "longer")

@@ -15,6 +15,7 @@ import torch
 
 import any2vec
 from any2vec import GCN, AttributedGraph, DataError, FormatError, GraphSAGE, InputError, NetworkClassifier, NodeOptions
+from any2vec.data.attributed.predictions import Predicted
 from any2vec.models.networks.config import APPNP, GAT, GIN, NETWORK, GATv2
 from any2vec.models.networks.network import Block, GcnLayer, Network, SageLayer, block_of, blocks_of
 from any2vec.models.networks.scores import score_of
@@ -265,6 +266,26 @@ def test_what_is_damaged_is_refused(graph: AttributedGraph, tmp_path: Path) -> N
     for use in (result.scorer.score, lambda folder: trained(folder, MODELS[0])):
         with pytest.raises(FormatError, match="edges lead outside its nodes"):
             use(str(odd))
+
+
+def test_what_is_predicted_of_each_node_is_kept(
+    graph: AttributedGraph, several: AttributedGraph, tmp_path: Path
+) -> None:
+    one = trained(graph, MODELS[0], epochs=2, out=tmp_path / "one")
+    found = Predicted.read(tmp_path / "one")
+    score_NC = one.scorer.score(graph)[1]
+    assert found is not None and found.node == list(graph.keys)
+    assert found.predicted == [one.scorer.classes[at] for at in score_NC.argmax(axis=1)]
+    whole = zip(found.predicted, found.label, found.split, strict=True)
+    hits = [said == known for said, known, part in whole if part == "test"]
+    assert np.mean(hits) == one.summary["test_accuracy"] and len(hits) == NODES - 120
+    many = trained(several, MODELS[0], epochs=2, out=tmp_path / "many")
+    listed = Predicted.read(tmp_path / "many")
+    share_NC = many.scorer.probabilities(many.scorer.score(several)[1])
+    assert listed is not None and all(len(names) >= 1 for names in listed.predicted)
+    for names, share_C in zip(listed.predicted, share_NC, strict=True):
+        if (share_C > 0.5).any():
+            assert names == [many.scorer.classes[at] for at in np.flatnonzero(share_C > 0.5)]
 
 
 def test_scoring_draws_nothing(graph: AttributedGraph) -> None:

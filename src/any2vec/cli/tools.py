@@ -30,6 +30,9 @@ def report(
         list[str] | None, typer.Option("--item", help="Show the neighbors of this key; repeat for more.")
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help="Heading of the page.", show_default=False)] = None,
+    map_items: Annotated[
+        int, typer.Option("--map-items", min=3, max=10_000, help="Items on the map; thousands take minutes.")
+    ] = 600,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the map's layout.")] = 1,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace what is at --out, though it is no report.")
@@ -39,7 +42,7 @@ def report(
     """Write one HTML page (and PNGs) of a run: loss, speed, map, neighbors, scores, machine."""
     from any2vec.report import write_report
 
-    page = write_report(run, out, items=item or (), title=title, seed=seed, overwrite=overwrite)
+    page = write_report(run, out, items=item or (), title=title, map_items=map_items, seed=seed, overwrite=overwrite)
     pictures = sorted(page.parent.glob(f"{page.stem}-*.png"))
     if as_json:
         print_json({"page": page, "pictures": pictures})

@@ -1,6 +1,4 @@
-"""The pictures: places on the map (a 2-D layout, colors by cluster, labels that keep out of each other's way), and
-matplotlib without a display. This file is the library's one door to matplotlib.
-"""
+"""The pictures, by matplotlib without a display. This file is the library's one door to matplotlib."""
 
 from __future__ import annotations
 
@@ -17,103 +15,21 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogFormatter, MaxNLocator
 from PIL import Image
 
-from any2vec.units import number
-
-NUM_COLORS = 8
-_SLOTS = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
-"""where a label may sit around its point: right first"""
-
-
-def _unit(vectors_ND: np.ndarray) -> np.ndarray:
-    norms = np.linalg.norm(vectors_ND, axis=1, keepdims=True)
-    return vectors_ND / np.where(norms > 0, norms, 1.0)
-
-
-def flatten(vectors_ND: np.ndarray, seed: int) -> np.ndarray:
-    """(N, D) -> float64 (N, 2) by t-SNE on unit rows (van der Maaten and Hinton 2008), by PCA below 10 rows.
-
-    Deterministic for one seed and set of versions. O(N log N) time; scaled into [0, 1] by the 1 % and 99 % quantiles,
-    so that a few outliers do not squeeze the rest.
-    """
-    from sklearn.decomposition import PCA
-    from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits
-
-    unit = _unit(vectors_ND)
-    if len(unit) < 10 or unit.shape[1] < 2:
-        centerd = unit - unit.mean(axis=0)
-        points = PCA(n_components=2).fit_transform(centerd) if unit.shape[1] >= 2 else np.column_stack([unit, 0 * unit])
-    else:
-        perplexity = min(20.0, (len(unit) - 1) / 3)
-        layout = TSNE(n_components=2, init="pca", perplexity=perplexity, random_state=seed, max_iter=700)
-        with warnings.catch_warnings(), threadpool_limits(1):  # OpenMP's threads slow so small a job down
-            warnings.simplefilter("ignore")
-            points = layout.fit_transform(unit)
-    low, high = np.quantile(points, [0.01, 0.99], axis=0)
-    return np.clip((points - low) / np.where(high > low, high - low, 1.0), -0.03, 1.03)
-
-
-def clusters(vectors_ND: np.ndarray, seed: int) -> np.ndarray:
-    """int (N,): one of NUM_COLORS groups by k-means on unit rows; a color says "alike", nothing more."""
-    from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
-
-    groups = min(NUM_COLORS, max(1, len(vectors_ND) // 8))
-    with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore")  # rows that coincide make fewer clusters than asked for
-        return np.asarray(KMeans(groups, random_state=seed, n_init=4).fit_predict(_unit(vectors_ND)))
-
-
-def place_labels(
-    points_N2: np.ndarray, sizes_N2: np.ndarray, gap: float, width: float, height: float
-) -> list[tuple[int, float, float]]:
-    """Greedy label placement, in pixels: (index, left, bottom) of every label that fits without touching another.
-
-    Labels are tried in the given order (most frequent first), each in eight places around its point; one that fits
-    nowhere is left out. O(N^2) over a few hundred labels.
-    """
-    boxes = np.empty((len(points_N2), 4))
-    placed: list[tuple[int, float, float]] = []
-    dots = np.column_stack([points_N2 - gap * 0.6, points_N2 + gap * 0.6])
-    for index, ((x, y), (wide, high)) in enumerate(zip(points_N2, sizes_N2, strict=True)):
-        best, best_hits = None, 3
-        for across, up in _SLOTS:
-            left = x + gap if across > 0 else (x - gap - wide if across < 0 else x - wide / 2)
-            bottom = y + gap / 2 if up > 0 else (y - gap / 2 - high if up < 0 else y - high / 2)
-            box = np.array([left, bottom, left + wide, bottom + high])
-            if left < 0 or bottom < 0 or box[2] > width or box[3] > height:
-                continue
-            if _touching(boxes[: len(placed)], box):
-                continue
-            hits = _touching(dots, box)  # prefer a place that hides few other points
-            if hits < best_hits:
-                best, best_hits = box, hits
-        if best is not None:
-            boxes[len(placed)] = best
-            placed.append((index, float(best[0]), float(best[1])))
-    return placed
-
-
-def _touching(boxes_N4: np.ndarray, box: np.ndarray) -> int:
-    return int(
-        np.count_nonzero(
-            (boxes_N4[:, 0] < box[2])
-            & (boxes_N4[:, 2] > box[0])
-            & (boxes_N4[:, 1] < box[3])
-            & (boxes_N4[:, 3] > box[1])
-        )
-    )
-
+from any2vec.report.items import OTHER, MapItems
+from any2vec.report.layout import place_labels
+from any2vec.report.page import COLORS, DARK_COLORS
+from any2vec.units import number, size
 
 LABEL_LENGTH = 22
 """characters of a key that the map shows"""
 _DPI = 160
 _COLORS = 128
 _BLOCKS = {
-    "fell_p": "p", "fell_w": "W", "fell_b": "b", "fell_z": "z", "fell_q": "q", "rose_u": "u (adds)",
+    "fell_p": "p", "fell_w": "W", "fell_b": "b", "fell_z": "z", "fell_q": "q", "rose_u": "u (what it adds)",
 }  # fmt: skip
 """a block's name in a summary -> in a picture"""
 
@@ -133,11 +49,11 @@ class Theme:
 
 LIGHT = Theme(
     background="#ffffff", text="#1d232b", faint="#66707d", grid="#e6e9ed", line="#3b6fb6", second="#c2562d",
-    groups=("#3b6fb6", "#c2562d", "#2f8a62", "#8a4fa3", "#a87a12", "#b33a62", "#3d8a99", "#6b6f76"),
+    groups=COLORS,
 )  # fmt: skip
 DARK = Theme(
     background="#171b21", text="#e6e9ee", faint="#98a2b0", grid="#2a313a", line="#7fb0f0", second="#f0946a",
-    groups=("#7fb0f0", "#f0946a", "#6fcf9f", "#c795e0", "#e0b95a", "#f08aae", "#79c6d6", "#aab2bd"),
+    groups=DARK_COLORS,
 )  # fmt: skip
 
 
@@ -172,26 +88,27 @@ def _png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def draw_map(points_N2: np.ndarray, keys: Sequence[str], groups_N: np.ndarray, theme: Theme) -> bytes:
-    """A PNG with one point per item and as many names as fit without touching; items come most important first.
+def draw_map(points_N2: np.ndarray, keys: Sequence[str], items: MapItems, theme: Theme) -> bytes:
+    """A PNG with one point per item, as many names as fit without touching, and what the colors mean.
 
-    points_N2: float (N, 2) in about [0, 1]; groups_N: int (N,), index of a color.
+    points_N2: float (N, 2) in about [0, 1].
     """
     with _style(theme):
-        figure = Figure(figsize=(10, 7.2))
+        figure = Figure(figsize=(10, 7.6))
         canvas = FigureCanvasAgg(figure)
-        axes = figure.add_axes((0.01, 0.01, 0.98, 0.98))
+        axes = figure.add_axes((0.01, 0.06, 0.98, 0.93))
         axes.set_axis_off()
         axes.set_xlim(-0.05, 1.08)
         axes.set_ylim(-0.05, 1.05)
-        colors = [theme.groups[int(group) % len(theme.groups)] for group in groups_N]
+        colors = [theme.faint if group == OTHER else theme.groups[int(group)] for group in items.group_N]
         axes.scatter(points_N2[:, 0], points_N2[:, 1], s=9, c=colors, alpha=0.85, linewidths=0)
+        _legend(figure, items, theme)
         renderer = canvas.get_renderer()
         texts, sizes = [], []
         for rank, key in enumerate(keys):
-            name = key if len(key) <= LABEL_LENGTH else key[: LABEL_LENGTH - 1] + "…"
-            size = 9.5 if rank < 40 else (8.0 if rank < 150 else 7.0)
-            text = axes.text(0, 0, name, fontsize=size, color=colors[rank], ha="left", va="bottom")
+            name = key if len(key) <= LABEL_LENGTH else key[:8] + "…" + key[9 - LABEL_LENGTH :]
+            points = 8.5 if not items.is_ranked or rank >= 40 else 10.0
+            text = axes.text(0, 0, name, fontsize=points, color=colors[rank], ha="left", va="bottom")
             box = text.get_window_extent(renderer)
             texts.append(text)
             sizes.append((box.width, box.height * 0.92))
@@ -208,19 +125,57 @@ def draw_map(points_N2: np.ndarray, keys: Sequence[str], groups_N: np.ndarray, t
         return _png(figure)
 
 
-def draw_curves(progress: list[dict[str, Any]], theme: Theme) -> bytes:
-    """A PNG with loss and items/s over seconds of training; dotted lines where an epoch ends."""
+def _legend(figure: Figure, items: MapItems, theme: Theme) -> None:
+    """The groups that are on the map, below it."""
+    present = set(items.group_N.tolist())
+    named = [(theme.groups[at], name) for at, name in enumerate(items.legend) if at in present]
+    named += [(theme.faint, "others")] if OTHER in present else []
+    marks = [Line2D([], [], color=color, marker="o", linestyle="", markersize=4) for color, _ in named]
+    names = [name if len(name) <= 2 * LABEL_LENGTH else name[: 2 * LABEL_LENGTH - 1] + "…" for _, name in named]
+    figure.legend(
+        marks, names, loc="lower center", ncols=min(5, len(named)) or 1, frameon=False, fontsize=7,
+        labelcolor=theme.text, handletextpad=0.1, columnspacing=1.2,
+    )  # fmt: skip
+
+
+FEWEST_POINTS = 3
+"""of a curve; fewer say nothing that the tiles do not"""
+
+
+def draw_curves(progress: list[dict[str, Any]], theme: Theme) -> bytes | None:
+    """A PNG with loss, items/s and memory over seconds of training; dotted lines where an epoch ends.
+
+    Sizes begin at 0. None where no curve has as many points as `FEWEST_POINTS`.
+    """
+    asked = (
+        ("loss", "mean loss", theme.line, None), ("items_per_s", "items per second", theme.second, number),
+        ("rss_bytes", "memory of the process", theme.groups[2], size),
+    )  # fmt: skip
+    known = [(_points(progress, name), title, color, spell) for name, title, color, spell in asked]
+    known = [curve for curve in known if len(curve[0]) >= FEWEST_POINTS]
+    if not known:
+        return None
     with _style(theme):
-        figure = Figure(figsize=(10, 3.4), layout="constrained")
-        left, right = figure.subplots(1, 2)
-        _curve(left, progress, "loss", "mean loss", theme.line)
-        _curve(right, progress, "items_per_s", "items per second", theme.second)
-        right.set_ylim(0, 1.06 * right.get_ylim()[1])  # from zero, and the highest mark whole
-        right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-        for axes in (left, right):
+        figure = Figure(figsize=(10, 3.2), layout="constrained")
+        for axes, (points, title, color, spell) in zip(
+            figure.subplots(1, len(known), squeeze=False)[0], known, strict=True
+        ):
+            axes.plot(
+                points[:, 0],
+                points[:, 1],
+                color=color,
+                linewidth=1.8,
+                marker="o" if len(points) < 30 else None,
+                markersize=3,
+            )
+            axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
+            if spell is not None:
+                axes.set_ylim(0, 1.06 * max(points[:, 1].max(), 1e-9))
+                axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _, spell=spell: spell(value)))
+            axes.set_xlim(0, 1.02 * max(points[-1, 0], 1e-9))
             _mark_epochs(axes, progress, theme)
             _finish(axes, theme, "seconds of training")
-            axes.xaxis.set_major_locator(MaxNLocator(7))
+            axes.xaxis.set_major_locator(MaxNLocator(5))
         return _png(figure)
 
 
@@ -229,7 +184,7 @@ def draw_monitors(summary: dict[str, Any], theme: Theme) -> bytes:
     decrease: dict[str, list[float]] = summary.get("decrease") or {}
     columns = [
         ("Lagrangian", {"": summary["lagrangian"]}), ("residual |p - q|", {"": summary.get("residual") or []}),
-        ("its fall by block", {_BLOCKS.get(name, name): values for name, values in decrease.items()}),
+        ("what each block takes off it", {_BLOCKS.get(name, name): values for name, values in decrease.items()}),
     ]  # fmt: skip
     with _style(theme):
         figure = Figure(figsize=(10, 3.4), layout="constrained")
@@ -249,13 +204,11 @@ def draw_monitors(summary: dict[str, Any], theme: Theme) -> bytes:
         return _png(figure)
 
 
-def _curve(axes: Axes, progress: list[dict[str, Any]], name: str, title: str, color: str) -> None:
+def _points(progress: list[dict[str, Any]], name: str) -> np.ndarray:
+    """float64 (K, 2): seconds and value of the records that have both."""
     pairs = [(one.get("seconds"), one.get(name)) for one in progress]
     known = np.array([(x, y) for x, y in pairs if x is not None and y is not None], dtype=np.float64).reshape(-1, 2)
-    known = known[np.isfinite(known).all(axis=1)]
-    marker = "o" if len(known) < 30 else None
-    axes.plot(known[:, 0], known[:, 1], color=color, linewidth=1.8, marker=marker, markersize=3)
-    axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
+    return np.asarray(known[np.isfinite(known).all(axis=1)])
 
 
 def _mark_epochs(axes: Axes, progress: list[dict[str, Any]], theme: Theme) -> None:

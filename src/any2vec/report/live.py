@@ -24,7 +24,8 @@ POINTS = 240
 """points of a curve"""
 _TAIL = 1 << 20
 """bytes of a log's end that are read"""
-_ABOUT = ("stream.json", "run.json", "run.new.json")
+_STREAM = "stream.json"
+_ABOUT = (_STREAM, "run.json", "run.new.json")
 _CURVES = {
     "loss": ("loss",),
     "speed": ("words_per_s", "items_per_s"),
@@ -49,6 +50,12 @@ class View:
     """model and settings"""
     record: dict[str, Any]
     """the last record, as it stands in the log"""
+    is_stream: bool
+    """whether it is one that may never end"""
+    has_vectors: bool
+    """whether items can be asked for their neighbors: a stream has published, a run has ended"""
+    seconds_left: float | None
+    """of training, if it goes on as before; None where nobody knows, or nothing is left to do"""
     curves: dict[str, list[list[float]]]
     """loss, speed, vocabulary, queue, memory: [seconds, value] after value, oldest first"""
 
@@ -79,7 +86,12 @@ class LiveRun:
             with suppress(OSError):
                 age = max(0.0, time.time() - log.stat().st_mtime)
         last = records[-1] if records else {}
-        return View(self.folder.resolve().name, self._state(age), age, self._about(), last, _curves(records))
+        state, is_stream = self._state(age), (self.folder / _STREAM).exists()
+        left = None if is_stream or state not in ("running", "silent") else _seconds_left(last)
+        return View(
+            self.folder.resolve().name, state, age, self._about(), last, is_stream, self._has_vectors(), left,
+            _curves(records),
+        )  # fmt: skip
 
     def _log(self) -> Path | None:
         """The log that was written last."""
@@ -89,11 +101,14 @@ class LiveRun:
                 found.append(((self.folder / name).stat().st_mtime, self.folder / name))
         return max(found)[1] if found else None
 
+    def _has_vectors(self) -> bool:
+        return any((place / "meta.json").exists() for place in (self.folder / "latest", self.folder))
+
     def _state(self, age: float | None) -> str:
         if is_locked(self.folder) is False:
             if age is None:
                 return "waiting"
-            is_stopped = has_unfinished_run(self.folder) and not (self.folder / _ABOUT[0]).exists()
+            is_stopped = has_unfinished_run(self.folder) and not (self.folder / _STREAM).exists()
             return "stopped" if is_stopped else "ended"  # a stream keeps its checkpoint
         if age is None:
             return "waiting"
@@ -125,6 +140,13 @@ def _records(log: Path) -> list[dict[str, Any]]:
             if isinstance(record, dict):
                 found.append(record)
     return found
+
+
+def _seconds_left(record: dict[str, Any]) -> float | None:
+    seconds, share = record.get("seconds"), record.get("progress")
+    if not isinstance(seconds, int | float) or not isinstance(share, int | float) or not 0 < share < 1:
+        return None
+    return float(seconds * (1 - share) / share)
 
 
 def _curves(records: list[dict[str, Any]]) -> dict[str, list[list[float]]]:

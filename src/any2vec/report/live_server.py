@@ -27,7 +27,7 @@ from urllib.parse import parse_qs, urlsplit
 from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, InputError
 from any2vec.report.live import LiveRun
-from any2vec.report.page import STYLE
+from any2vec.report.page import PAGE_STYLE
 
 PATIENCE = 10.0
 """seconds that a browser may take to say what it wants, in all"""
@@ -206,7 +206,7 @@ def page(nonce: str) -> str:
     text = (resources.files("any2vec.report") / "live.html").read_text(encoding="utf-8")
     for tag in ("style", "script"):
         text = text.replace(f"<{tag}>", f'<{tag} nonce="{nonce}">')
-    return text.replace("/* the report's style */", STYLE)
+    return text.replace("/* the report's style */", PAGE_STYLE)
 
 
 def _is_loopback(host: str) -> bool:

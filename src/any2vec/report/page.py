@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import base64
-import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from html import escape
-from pathlib import PurePath
 from typing import Any
 
 from any2vec._version import __version__
 from any2vec.embeddings import Embeddings
-from any2vec.units import number, size
+from any2vec.report.map import STYLE as MAP_STYLE
+from any2vec.report.map import MapPicture
+from any2vec.report.scores import Confusions, classes_section, headlines
+from any2vec.report.tables import metadata, scores
+from any2vec.units import duration, number, size
 
 STYLE = """
 :root { --page: #f5f6f8; --card: #ffffff; --text: #1d232b; --faint: #66707d;
-  --line: #e3e6ea; --bar: #e4ecf7; }
+  --line: #e3e6ea; --bar: #e4ecf7; --heat: 59, 111, 182; }
 @media screen and (prefers-color-scheme: dark) {
   :root { --page: #0f1217; --card: #171b21; --text: #e6e9ee; --faint: #98a2b0;
-    --line: #2a313a; --bar: #233349; }
+    --line: #2a313a; --bar: #233349; --heat: 127, 176, 240; }
 }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--text);
@@ -33,8 +36,10 @@ h3 { font-size: 15px; margin: 26px 0 6px; }
 h2 + h3 { margin-top: 0; }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px;
   padding: 20px 22px; margin-top: 18px; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 12px; margin-top: 20px; }
-.tile { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 12px 16px; }
+.tiles { display: flex; flex-wrap: wrap; gap: 12px; margin-top: 20px; }
+.tile { flex: 1 1 var(--tile, 140px); min-width: 116px;
+  background: var(--card); border: 1px solid var(--line); border-radius: 10px;
+  padding: 12px 16px; }
 .tile b { display: block; font-size: 21px; font-weight: 650; line-height: 1.25; white-space: nowrap; }
 .tile span { color: var(--faint); font-size: 13px; }
 img { width: 100%; height: auto; display: block; border-radius: 6px; }
@@ -45,6 +50,7 @@ th { color: var(--faint); font-weight: 600; font-size: 13px; }
 tr:last-child td, tr:last-child th { border-bottom: 0; }
 td.number, th.number { text-align: right; }
 table.scores { margin-top: 10px; }
+table.heat td, table.heat th { padding: 3px 8px; white-space: nowrap; } table.heat { min-width: 0; }
 td.item { font-weight: 650; white-space: nowrap; }
 .near { display: inline-block; white-space: nowrap; margin: 1px 6px 1px 0; padding: 0 8px;
   border-radius: 10px; background: var(--bar); }
@@ -57,6 +63,10 @@ td.item { font-weight: 650; white-space: nowrap; }
 .pair th { white-space: nowrap; }
 p.caption { color: var(--faint); margin: 10px 0 0; }
 footer { color: var(--faint); font-size: 13px; margin-top: 22px; }
+@media (max-width: 640px) {
+  main { padding: 20px 10px; } section { padding: 14px 12px; }
+  .near-table tr, .near-table td { display: block; border: 0; padding-right: 0; } .near-table th { display: none; }
+}
 @media print {
   body { background: #fff; font-size: 12px; } main { max-width: none; padding: 0; }
   section, .tile { border-color: #ccc; break-inside: avoid; }
@@ -64,13 +74,35 @@ footer { color: var(--faint); font-size: 13px; margin-top: 22px; }
 """
 
 
+_TILES = 7
+"""beside each other, at most"""
+COLORS = ("#3b6fb6", "#c2562d", "#2f8a62", "#8a4fa3", "#a87a12", "#b33a62", "#3d8a99", "#5a7d1f", "#7a5c3e", "#4c5fd0")
+DARK_COLORS = (
+    "#7fb0f0", "#f0946a", "#6fcf9f", "#c795e0", "#e0b95a", "#f08aae", "#79c6d6", "#b5d46a", "#cfa98a", "#9aa8ff",
+)  # fmt: skip
+"""of the groups on a map"""
+
+
+def _colors() -> str:
+    """Rules for the groups of the map and the shades of confusions."""
+    light, dark = (
+        "".join(f".g{at} {{ fill: {color}; }} " for at, color in enumerate(colors)) for colors in (COLORS, DARK_COLORS)
+    )
+    tiles = "".join(f".by{count} {{ --tile: {0.9 / count:.0%}; }} " for count in range(1, _TILES + 1))
+    heat = "".join(f"td.h{at} {{ background: rgba(var(--heat), {0.06 * at:.2f}); }} " for at in range(1, 11))
+    return (
+        f".gx {{ fill: var(--faint); }} {light}{tiles}{heat}@media screen and (prefers-color-scheme: dark) {{ {dark}}}"
+    )
+
+
+PAGE_STYLE = STYLE + MAP_STYLE + _colors()
 SIGNATURE = "<footer>Written by any2vec "
 """begins the last line of every page, and no text from outside can hold it: that is escaped"""
-_NOT_SCORES = {"task", "name", "data", "protocol"}
 _IN_SETTINGS = {"data", "dim", "epochs", "model", "seed", "threads"}
 """what a run's summary repeats of its settings"""
 
 
+_HINT = "Drag to move, Ctrl and the wheel, + and − or a double click to zoom; click an item for its neighbors."
 _WORTH_SAYING = 0.1
 """seconds; a shorter compilation is none"""
 
@@ -91,7 +123,9 @@ def render(
     run_name: str,
     about: dict[str, Any],
     embeddings: Embeddings,
+    map_picture: MapPicture | None,
     figures: Sequence[Figure],
+    classes: Confusions | None,
     neighbors: Sequence[tuple[str, list[tuple[str, float]]]],
     evaluation: Sequence[dict[str, Any]],
 ) -> str:
@@ -104,25 +138,42 @@ def render(
     spent = figures_of_run.get("compile_seconds")
     if isinstance(spent, int | float) and spent < _WORTH_SAYING:  # all kernels were compiled before
         del figures_of_run["compile_seconds"]
-    titles = {"map": "Map", "curves": "Training"}
-    parts = [_header(title, run_name, embeddings), _tiles(summary, embeddings)]
-    parts += [_section(titles.get(figure.name, figure.name), _picture(figure)) for figure in figures]
+    titles = {"map": "Map", "curves": "Training", "monitors": "Training by pdADMM-G"}
+    parts = [_header(title, run_name, embeddings), _tiles(summary, embeddings, evaluation)]
+    if classes is not None:
+        parts.append(_section("Classes", classes_section(classes)))
+    for figure in figures:
+        picture = _picture(figure)
+        if figure.name == "map" and map_picture is not None:
+            caption = f'<p class="caption">{escape(figure.caption)}. {_HINT}</p>'
+            picture = f"{map_picture.section}<noscript>{picture}</noscript>{caption}"
+        parts.append(_section(titles.get(figure.name, figure.name), picture))
     if neighbors:
         parts.append(_section("Nearest neighbors", _neighbors(neighbors)))
     if evaluation:
-        parts.append(_section("Evaluation", "".join(_scores(one) for one in evaluation)))
+        parts.append(_section("Evaluation", "".join(scores(one) for one in evaluation)))
     lists = {"Settings": settings, "Machine": _dict(about.get("machine")), "Figures of the run": figures_of_run}
     halves = [_section(name, metadata(values)) for name, values in lists.items() if values]
     parts.append(f'<div class="pair">{"".join(halves)}</div>')
     made = time.strftime("%Y-%m-%d %H:%M", time.localtime())
+    script = "" if map_picture is None else map_picture.script
+    data = "" if map_picture is None else f'<script type="application/json" id="map-data">{map_picture.data}</script>'
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(PAGE_STYLE, script)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n<body><main>{''.join(parts)}"
+        f"<title>{escape(title)}</title><style>{PAGE_STYLE}</style></head>\n<body><main>{''.join(parts)}"
+        f"{data}{f'<script>{script}</script>' if script else ''}"
         f"{SIGNATURE}{__version__} on {made}. The pictures are inside this page.</footer>"
         "</main></body></html>\n"
     )
+
+
+def _policy(*inside: str) -> str:
+    """The page may show and run what it was written with, and fetch nothing."""
+    style, script = (f"'sha256-{base64.b64encode(sha256(one.encode()).digest()).decode()}'" for one in inside)
+    return f"default-src 'none'; img-src data:; style-src {style}; script-src {script}"
 
 
 def _dict(value: Any) -> dict[str, Any]:
@@ -134,12 +185,13 @@ def _header(title: str, run_name: str, embeddings: Embeddings) -> str:
     return f"<header><h1>{escape(title)}</h1><p>{items} · folder {escape(run_name)}</p></header>"
 
 
-def _tiles(summary: dict[str, Any], embeddings: Embeddings) -> str:
-    """The figures that one looks for first; those that the run did not leave are left out."""
-    shown = [("rows", f"{len(embeddings):,}"), ("numbers a row", str(embeddings.dim))]
+def _tiles(summary: dict[str, Any], embeddings: Embeddings, evaluation: Sequence[dict[str, Any]]) -> str:
+    """The figures that one looks for first, scores before all; those that the run did not leave are left out."""
+    shown = headlines(summary, evaluation)
+    shown += [("rows", f"{len(embeddings):,}"), ("numbers a row", str(embeddings.dim))]
     for key, words, form in (
         ("items_per_s", "items per second", number),
-        ("train_seconds", "seconds of training", lambda value: f"{value:,.1f}"),
+        ("train_seconds", "of training", duration),
         ("loss", "mean loss", lambda value: f"{value:.4f}"),
         ("peak_rss_bytes", "peak memory", size),
         ("hosts", "hosts", str),
@@ -148,9 +200,10 @@ def _tiles(summary: dict[str, Any], embeddings: Embeddings) -> str:
     ):
         sent = sum(_dict(summary.get("bytes_by_kind")).values()) or None
         value = sent if key == "bytes" else summary.get(key)
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if isinstance(value, int | float) and not isinstance(value, bool) and not (key == "hosts" and value == 1):
             shown.append((words, form(value)))
-    return '<div class="tiles">' + "".join(
+    rows = -(-len(shown) // _TILES)
+    return f'<div class="tiles by{-(-len(shown) // rows)}">' + "".join(
         f'<div class="tile"><b>{escape(value)}</b><span>{escape(words)}</span></div>' for words, value in shown
     ) + "</div>"  # fmt: skip
 
@@ -174,96 +227,4 @@ def _neighbors(neighbors: Sequence[tuple[str, list[tuple[str, float]]]]) -> str:
         chips = "".join(f'<span class="near">{escape(key)}<small>{score:.2f}</small></span>' for key, score in near)
         rows.append(f'<tr><td class="item">{escape(item)}</td><td>{chips}</td></tr>')
     head = "<tr><th>item</th><th>nearest, with their cosine</th></tr>"
-    return f'<div class="scroll"><table>{head}{"".join(rows)}</table></div>'
-
-
-def _scores(result: dict[str, Any]) -> str:
-    """One evaluation: heading, single figures, one table per list of records, the protocol in small print."""
-    heading = _words(str(result.get("task") or result.get("name") or "scores"))
-    if result.get("data"):
-        heading += f" · {PurePath(str(result['data'])).name}"
-    tables = {key: _records(value) for key, value in result.items() if _is_records(value)}
-    totals = {key: value for key, value in result.items() if isinstance(value, dict) and key not in tables}
-    if tables:  # such as the sums over all sections of the analogies
-        next(iter(tables.values())).extend({"name": key, **value} for key, value in totals.items())
-    tables = {key: records for key, records in tables.items() if len(records) > 1 or "pairs" not in result}
-    single = {
-        key: value if isinstance(value, int | str) else _score(key, value)
-        for key, value in result.items()
-        if key not in tables and key not in _NOT_SCORES and not isinstance(value, dict | list | tuple | None)
-    }
-    parts = [f"<h3>{escape(heading)}</h3>", metadata(single) if single else ""]
-    parts += [_table(records) for records in tables.values()]
-    if result.get("protocol"):
-        parts.append(f'<p class="caption">{escape(str(result["protocol"]))}.</p>')
-    return "".join(parts)
-
-
-def _is_records(value: Any) -> bool:
-    values = list(value.values()) if isinstance(value, dict) else value
-    return isinstance(values, list | tuple) and len(values) > 0 and all(isinstance(one, dict) for one in values)
-
-
-def _records(value: Any) -> list[dict[str, Any]]:
-    """Rows of a table, without the lists that hold every single shuffle."""
-    rows = [{"name": key, **one} for key, one in value.items()] if isinstance(value, dict) else value
-    return [{key: one for key, one in row.items() if not isinstance(one, dict | list | tuple)} for row in rows]
-
-
-def _score(name: str, value: Any) -> str:
-    """A measured figure in four decimals, so that columns line up; anything else as ever."""
-    is_measured = isinstance(value, float) and name not in {"fraction", "test_share"} and abs(value) < 100
-    return f"{value:.4f}" if is_measured else value_text(name, value)
-
-
-def _table(records: list[dict[str, Any]]) -> str:
-    columns = list(dict.fromkeys(key for one in records for key in one))
-    numeric = {key: all(isinstance(one.get(key), int | float | None) for one in records) for key in columns}
-    cell = {key: ' class="number"' if numeric[key] else "" for key in columns}
-    head = "".join(f"<th{cell[key]}>{escape(_words(key))}</th>" for key in columns)
-    rows = (
-        "<tr>" + "".join(f"<td{cell[key]}>{escape(_score(key, one.get(key)))}</td>" for key in columns) + "</tr>"
-        for one in records
-    )
-    return f'<div class="scroll"><table class="scores"><tr>{head}</tr>{"".join(rows)}</table></div>'
-
-
-def metadata(values: dict[str, Any]) -> str:
-    """Names and values as a two-column table; inner dicts are opened, one level after another."""
-    rows = "".join(
-        f"<tr><th>{escape(_words(key))}</th><td>{escape(value_text(key, value))}</td></tr>"
-        for key, value in _open(values)
-    )
-    return f'<div class="scroll"><table>{rows}</table></div>'
-
-
-def _open(values: dict[str, Any], before: str = "") -> Iterable[tuple[str, Any]]:
-    for key, value in values.items():
-        name = f"{before}{key}"
-        if isinstance(value, dict) and value:
-            yield from _open(value, f"{name} · ")
-        elif value not in (None, "", [], {}):
-            yield name, value
-
-
-def _words(name: str) -> str:
-    for old, new in (("bad_bytes", "invalid"), ("_per_s", " per second"), ("_bytes", ""), ("_", " ")):
-        name = name.replace(old, new)
-    return name
-
-
-def value_text(name: str, value: Any) -> str:
-    """A value as a person writes it: bytes in MB, floats in four figures, thousands apart, lists joined."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int | float) and "bytes" in re.split(r"\W|_", name):
-        return size(value)
-    if isinstance(value, int):
-        return f"{value:,}" if abs(value) >= 10_000 else str(value)
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
-    if isinstance(value, list | tuple):
-        return ", ".join(value_text("", one) for one in value)
-    return str(value)
+    return f'<div class="scroll"><table class="near-table">{head}{"".join(rows)}</table></div>'

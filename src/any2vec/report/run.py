@@ -10,15 +10,21 @@ from typing import Any
 import numpy as np
 
 from any2vec.checks import parse_json
+from any2vec.data.attributed.predictions import Predicted
 from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.models.clicks.keys import trained_keys
-from any2vec.report.figures import DARK, LIGHT, clusters, draw_curves, draw_map, draw_monitors, flatten
+from any2vec.report.figures import DARK, FEWEST_POINTS, LIGHT, draw_curves, draw_map, draw_monitors
+from any2vec.report.items import choose_items
+from any2vec.report.layout import flatten
+from any2vec.report.map import MapPicture, map_picture
 from any2vec.report.page import SIGNATURE, Figure, render
+from any2vec.report.scores import confusions
 
-MAP_ITEMS = 400
-"""items on the map: the most frequent ones"""
+MAP_ITEMS = 600
+"""items on the map, unless more or fewer are asked for"""
+MOST_MAP_ITEMS = 10_000
 NEIGHBOR_ITEMS = 12
 NEIGHBORS = 6
 _FIGURES = ("map", "curves", "monitors")
@@ -35,6 +41,8 @@ class RunFolder:
     progress: list[dict[str, Any]] = field(default_factory=list)
     about: dict[str, Any] = field(default_factory=dict)
     evaluation: list[dict[str, Any]] = field(default_factory=list)
+    predicted: Predicted | None = None
+    """of a classifier of nodes"""
 
 
 def read_run(run_dir: Path) -> RunFolder:
@@ -48,6 +56,7 @@ def read_run(run_dir: Path) -> RunFolder:
         progress=_read_json_lines(run_dir / "progress.jsonl"),
         about=about[0] if about else {},
         evaluation=_read_json_lines(run_dir / "evaluation.jsonl"),
+        predicted=Predicted.read(run_dir),
     )
 
 
@@ -80,6 +89,7 @@ def write_report(
     *,
     items: Sequence[str] = (),
     title: str | None = None,
+    map_items: int = MAP_ITEMS,
     seed: int = 1,
     overwrite: bool = False,
 ) -> Path:
@@ -90,6 +100,7 @@ def write_report(
         out: the page; default `report.html` in `run_dir`. Its pictures go beside it as `report-map.png` ....
         evaluation: results of `evaluate_*(...).as_dict()`; default: those in `evaluation.jsonl` of `run_dir`, if any.
         items: keys whose neighbors come first in the table; the most frequent ones follow.
+        map_items: how many items the map has, 3 to 10,000; beyond some thousands its layout takes minutes.
         title: heading; default: model and folder name.
         overwrite: replace `out` whatever it is; without it, only a page that this function wrote is replaced.
         seed: of the map's layout. Same embeddings, seed and library versions give the same picture.
@@ -98,20 +109,25 @@ def write_report(
         The path of the page.
 
     Raises:
-        InputError: `run_dir` is no run folder, or an item is unknown. FormatError: it is damaged.
-        StorageError: the page cannot be written, or something else is in its place.
+        InputError: `run_dir` is no run folder, an item is unknown, or map_items is out of range.
+        FormatError: it is damaged. StorageError: the page cannot be written, or something else is in its place.
     """
     run = read_run(Path(run_dir))
     page = Path(out) if out is not None else Path(run_dir) / "report.html"
     _check_replaceable(page, overwrite)
     rows = [run.embeddings.row(item) for item in items]
-    figures = _figures(run, seed)
+    if not 3 <= map_items <= MOST_MAP_ITEMS:
+        raise InputError(f"map_items must be 3 to {MOST_MAP_ITEMS:,}, got {map_items!r}.")
+    mapped = _map(run, map_items, seed)
+    figures = [*([mapped[0]] if mapped else []), *_figures(run)]
     text = render(
         title=title or _title(run),
         run_name=run.name,
         about=run.about,
         embeddings=run.embeddings,
+        map_picture=mapped[1] if mapped else None,
         figures=figures,
+        classes=None if run.predicted is None else confusions(run.predicted),
         neighbors=_neighbors(run.embeddings, rows),
         evaluation=run.evaluation if evaluation is None else evaluation,
     )
@@ -154,27 +170,40 @@ def _title(run: RunFolder) -> str:
     return f"{name} · {run.name}" if isinstance(name, str) else run.name
 
 
-def _figures(run: RunFolder, seed: int) -> list[Figure]:
-    """Draw each picture once per theme."""
+def _map(run: RunFolder, most: int, seed: int) -> tuple[Figure, MapPicture] | None:
+    """The map as a picture for each theme, and as what can be zoomed; None where there is nothing to lay out."""
+    items = choose_items(run.embeddings, _classes(run), most, seed)
+    if len(items.rows) < 3:
+        return None
+    points = flatten(np.asarray(run.embeddings.vectors[items.rows], dtype=np.float64), seed)
+    keys = [str(run.embeddings.keys.names[row]) for row in items.rows.tolist()]
+    light, dark = (draw_map(points, keys, items, theme) for theme in (LIGHT, DARK))
+    caption = f"{items.caption} (t-SNE of cosine distances); colors: {items.colors}"
+    return Figure("map", caption, light, dark), map_picture(run.embeddings, items, points)
+
+
+def _classes(run: RunFolder) -> list[str | None] | None:
+    """The known class of each row, where a classifier of nodes of one class each left them."""
+    found = run.predicted
+    if found is None or len(found.label) != len(run.embeddings) or any(isinstance(one, list) for one in found.label):
+        return None
+    return found.label
+
+
+def _figures(run: RunFolder) -> list[Figure]:
+    """Draw each other picture once per theme."""
     figures = []
-    shown = run.embeddings.frequent_rows(2 * MAP_ITEMS)
-    vectors = np.asarray(run.embeddings.vectors[shown], dtype=np.float64)
-    is_long = np.linalg.norm(vectors, axis=1) > 0
-    shown, vectors = shown[is_long][:MAP_ITEMS], vectors[is_long][:MAP_ITEMS]
-    if len(shown) >= 3:
-        points, colors = flatten(vectors, seed), clusters(vectors, seed)
-        keys = [run.embeddings.keys.names[int(row)] for row in shown]
-        light, dark = (draw_map(points, keys, colors, theme) for theme in (LIGHT, DARK))
-        figures.append(
-            Figure("map", f"Map of the {len(keys)} most frequent items (t-SNE of cosine distances)", light, dark)
-        )
-    if len(run.progress) >= 2:
-        light, dark = (draw_curves(run.progress, theme) for theme in (LIGHT, DARK))
-        figures.append(Figure("curves", "Loss and speed over the time of training", light, dark))
+    curves = [draw_curves(run.progress, theme) for theme in (LIGHT, DARK)]
+    if curves[0] is not None and curves[1] is not None:
+        caption = "Since the record before, over the time of training; dotted lines end an epoch"
+        figures.append(Figure("curves", caption, curves[0], curves[1]))
     summary = run.about.get("summary")
-    if isinstance(summary, dict) and len(summary.get("lagrangian") or ()) >= 2:
+    if isinstance(summary, dict) and len(summary.get("lagrangian") or ()) >= FEWEST_POINTS:
         light, dark = (draw_monitors(summary, theme) for theme in (LIGHT, DARK))
-        title = "Lagrangian, residual between layers, and what each block takes off the Lagrangian, by epoch"
+        title = (
+            "Lagrangian, residual between layers, and what each block of variables takes off the Lagrangian, by epoch; "
+            "a network that grows has larger ones from then on"
+        )
         figures.append(Figure("monitors", title, light, dark))
     return figures
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from any2vec._version import __version__
 from any2vec.checks import parse_json
+from any2vec.data.attributed.predictions import PREDICTIONS
 from any2vec.data.io.folder_lock import FolderLock
 from any2vec.data.io.storage import (
     RESULT_FORMAT,
@@ -30,7 +31,8 @@ from any2vec.train.checkpoint import FILE, check_settings, forget_losses, remove
 
 _RESULT = (
     "meta.json", "vectors.safetensors", "vocabulary.tsv", "dense.safetensors", "schema.json", "values.parquet",
-    "relations.safetensors", "relations.tsv", "triples.npy", CLASSIFIER, "ngrams.safetensors", "char_lstm.safetensors",
+    "relations.safetensors", "relations.tsv", "triples.npy", CLASSIFIER, PREDICTIONS, "ngrams.safetensors",
+    "char_lstm.safetensors",
 )  # fmt: skip
 TABLE, TRIPLES = "table", "triples"
 """folders of a run whose table is larger than memory, until its result is whole: partitions, and buckets of triples"""

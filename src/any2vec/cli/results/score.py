@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from any2vec.cli.output import cell, details, guarded, print_json, show
+from any2vec.cli.results.evaluate import keep_scores
 from any2vec.cluster.launch.join import check_torch
 from any2vec.data.io.storage import atomic_file, check_file_free
 from any2vec.errors import InputError
@@ -82,7 +83,9 @@ def _score(
     }  # fmt: skip
     is_known = ~np.isnan(label_N)
     if is_known.any():
-        summary |= _judged(label_N[is_known], probability_N[is_known])
+        judged = _judged(label_N[is_known], probability_N[is_known])
+        summary |= judged
+        keep_scores(model, [{"task": "clicks", "data": ", ".join(rows)} | judged])
     pairs = [("rows", number(summary["num_examples"])), ("mean", f"{summary['mean']:.4f}")]
     pairs += [(name, cell(summary[name])) for name in ("log_loss", "auc", "normalised_entropy") if name in summary]
     pairs += [("note", summary["note"])] if "note" in summary else []
@@ -116,13 +119,13 @@ def _predict_classes(
         raise InputError(f"{model} classifies nodes: give one graph, and their features, --features.")
     if batch_size is not None:
         raise InputError("--batch-size is for models of clicks; leave it out.")
+    from any2vec.data.attributed.predictions import class_shares
     from any2vec.models.layers.classifier import NodeClassifier
     from any2vec.tasks.layers.prepare import answer_nodes
 
     classifier = NodeClassifier.load(model)
     keys, _, score_NC = answer_nodes(classifier, edges[0], features)
-    share_NC = np.exp(score_NC.astype(np.float64) - score_NC.max(axis=1, keepdims=True))
-    share_NC /= share_NC.sum(axis=1, keepdims=True)
+    share_NC = class_shares(score_NC)
     predicted_N = share_NC.argmax(axis=1)
     names = [classifier.classes[row] for row in predicted_N.tolist()]
     lines = [

@@ -134,13 +134,13 @@ def dashboard(view: View) -> RenderableType:
         (visible(view.name), "bold"), "  ", (view.state, _COLORS[view.state]),
         (_remark(view), "dim"),
     )  # fmt: skip
-    boxes = [Text.assemble((text, "bold"), "\n", (name, "dim")) for name, text in tiles(view)]
+    boxes = [Text.assemble((name, "dim"), "\n", (text, "bold")) for name, text in tiles(view)]
     parts: list[RenderableType] = [head, Columns(boxes, padding=(0, 3), equal=True)] if boxes else [head]
     if not view.record:
         parts.append(Text("No record yet.", style="dim"))
     for name, points in view.curves.items():
         if len(points) > 1:
-            parts.append(_curve(name, [value for _, value in points]))
+            parts.append(_curve(name, points))
     parts += [part for part in (_sources(view), _staleness(view), _drift(view)) if part is not None]
     return Panel(Group(*parts), border_style="dim")
 
@@ -152,17 +152,21 @@ def _remark(view: View) -> str:
     share = view.record.get("progress")
     if view.state == "stopped" and isinstance(share, int | float):
         return f"  at {100 * share:.0f} %; --resume goes on"
+    if view.seconds_left is not None and isinstance(share, int | float):
+        return f"  {100 * share:.0f} %, {duration(view.seconds_left)} left"
     return ""
 
 
-def _curve(name: str, values: Sequence[float]) -> Text:
-    """Its last values as a row of bars between the smallest and the largest."""
+def _curve(name: str, points: Sequence[Sequence[float]]) -> Text:
+    """Its values as a row of bars over the time of training: of a size from 0 on, of a loss from its smallest."""
+    values = [value for _, value in points]
     shown = [values[int(place * len(values) / _WIDTH)] for place in range(_WIDTH)] if len(values) > _WIDTH else values
-    low, high = min(shown), max(shown)
+    low, high = min(shown) if name == "loss" else 0.0, max(shown)
     span = max(high - low, 0.02 * abs(high)) or 1.0
     bars = "".join(_BARS[min(7, int(8 * (value - low) / span))] for value in shown)
     spelled = size if name in ("queue", "memory") else number
-    return Text.assemble((f"{name:<11}", "cyan"), bars, (f"  {spelled(low)} to {spelled(high)}", "dim"))
+    about = f"  {spelled(min(shown))} to {spelled(high)}, {duration(points[0][0])} to {duration(points[-1][0])}"
+    return Text.assemble((f"{name:<11}", "cyan"), bars, (about, "dim"))
 
 
 def _sources(view: View) -> RenderableType | None:

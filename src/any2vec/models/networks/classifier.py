@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from any2vec.checks import parse_json
+from any2vec.data.attributed.predictions import class_shares
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
 from any2vec.models.networks.config import APPNP, GAT, GCN, GIN, NETWORK, GATv2, GraphNetwork, GraphSAGE
@@ -70,11 +71,9 @@ class NetworkClassifier:
 
     def probabilities(self, score_NC: np.ndarray) -> np.ndarray:
         """Of scores: shares of 1 over the classes; of several classes a node each class's own."""
-        wide_NC = score_NC.astype(np.float64)
         if self.is_multi_label:
-            return np.asarray(0.5 * (1 + np.tanh(wide_NC / 2)))
-        share_NC = np.exp(wide_NC - wide_NC.max(axis=1, keepdims=True))
-        return np.asarray(share_NC / share_NC.sum(axis=1, keepdims=True))
+            return np.asarray(0.5 * (1 + np.tanh(score_NC.astype(np.float64) / 2)))
+        return class_shares(score_NC)
 
     def write(self, path: Path) -> None:
         """Write it to a file."""

@@ -11,6 +11,7 @@ import numpy as np
 from any2vec import machine
 from any2vec.cluster.transport import Transport
 from any2vec.data.attributed.features import FeatureRows
+from any2vec.data.attributed.predictions import PREDICTIONS, NodePredictions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError
 from any2vec.models.networks.classifier import NetworkClassifier
@@ -68,11 +69,13 @@ class NetworkProgram(InMemoryProgram):
         return self.learner.state_dict()
 
     def result(self, agreed: State) -> Result:
-        classifier, vectors, _ = self._score()
-        embeddings = Embeddings(
-            list(self.prepared.graph.keys), vectors, meta={"model": self.request.spec.model.as_dict()}
-        )
-        return Result(embeddings, scorer=classifier, parts={NETWORK: classifier})
+        classifier, vectors, score_NC = self._score()
+        keys, data = list(self.prepared.graph.keys), self.prepared.data
+        embeddings = Embeddings(keys, vectors, meta={"model": self.request.spec.model.as_dict()})
+        predictions = NodePredictions(
+            keys, classifier.classes, score_NC, classifier.probabilities, data.labels, data.rows
+        )  # fmt: skip
+        return Result(embeddings, scorer=classifier, parts={NETWORK: classifier, PREDICTIONS: predictions})
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         data, learner = self.prepared.data, self.learner

@@ -12,6 +12,7 @@ from any2vec.checks import parse_json
 from any2vec.cluster.counters import summed
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport, gather_json, text_of, text_part
+from any2vec.data.attributed.predictions import PREDICTIONS, NodePredictions, class_shares
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, FormatError, JobError
 from any2vec.models.layers.admm.learner import AdmmLearner
@@ -95,9 +96,13 @@ class NodeProgram(InMemoryProgram):
         }
 
     def result(self, agreed: dict[str, np.ndarray]) -> Result:
-        classifier, vectors, _ = self._answer(agreed)
-        embeddings = Embeddings(self.prepared.keys, vectors, meta={"model": self.request.spec.model.as_dict()})
-        return Result(embeddings, scorer=classifier, parts={CLASSIFIER: classifier})
+        classifier, vectors, score_NC = self._answer(agreed)
+        prepared = self.prepared
+        embeddings = Embeddings(prepared.keys, vectors, meta={"model": self.request.spec.model.as_dict()})
+        predictions = NodePredictions(
+            prepared.keys, classifier.classes, score_NC, class_shares, prepared.label_N, prepared.rows
+        )  # fmt: skip
+        return Result(embeddings, scorer=classifier, parts={CLASSIFIER: classifier, PREDICTIONS: predictions})
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         agreed = self.agreed()

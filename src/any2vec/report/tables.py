@@ -1,0 +1,105 @@
+"""Scores, settings and figures of a run as tables of HTML. Names and values may hold anything: all of it is escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from html import escape
+from pathlib import PurePath
+from typing import Any
+
+from any2vec.units import size
+
+_NOT_SCORES = {"task", "name", "data", "protocol"}
+
+
+def scores(result: dict[str, Any]) -> str:
+    """One evaluation: heading, single figures, one table per list of records, the protocol in small print."""
+    heading = _words(str(result.get("task") or result.get("name") or "scores"))
+    if result.get("data"):
+        heading += f" · {PurePath(str(result['data'])).name}"
+    tables = {key: _records(value) for key, value in result.items() if _is_records(value)}
+    totals = {key: value for key, value in result.items() if isinstance(value, dict) and key not in tables}
+    if tables:  # such as the sums over all sections of the analogies
+        next(iter(tables.values())).extend({"name": key, **value} for key, value in totals.items())
+    tables = {key: records for key, records in tables.items() if len(records) > 1 or "pairs" not in result}
+    single = {
+        key: value if isinstance(value, int | str) else _score(key, value)
+        for key, value in result.items()
+        if key not in tables and key not in _NOT_SCORES and not isinstance(value, dict | list | tuple | None)
+    }
+    parts = [f"<h3>{escape(heading)}</h3>", metadata(single) if single else ""]
+    parts += [records_table(records) for records in tables.values()]
+    if result.get("protocol"):
+        parts.append(f'<p class="caption">{escape(str(result["protocol"]))}.</p>')
+    return "".join(parts)
+
+
+def _is_records(value: Any) -> bool:
+    values = list(value.values()) if isinstance(value, dict) else value
+    return isinstance(values, list | tuple) and len(values) > 0 and all(isinstance(one, dict) for one in values)
+
+
+def _records(value: Any) -> list[dict[str, Any]]:
+    """Rows of a table, without the lists that hold every single shuffle."""
+    rows = [{"name": key, **one} for key, one in value.items()] if isinstance(value, dict) else value
+    return [{key: one for key, one in row.items() if not isinstance(one, dict | list | tuple)} for row in rows]
+
+
+def _score(name: str, value: Any) -> str:
+    """A measured figure in four decimals, so that columns line up; anything else as ever."""
+    is_measured = isinstance(value, float) and name not in {"fraction", "test_share"} and abs(value) < 100
+    return f"{value:.4f}" if is_measured else value_text(name, value)
+
+
+def records_table(records: list[dict[str, Any]]) -> str:
+    columns = list(dict.fromkeys(key for one in records for key in one))
+    numeric = {key: all(isinstance(one.get(key), int | float | None) for one in records) for key in columns}
+    cell = {key: ' class="number"' if numeric[key] else "" for key in columns}
+    head = "".join(f"<th{cell[key]}>{escape(_words(key))}</th>" for key in columns)
+    rows = (
+        "<tr>" + "".join(f"<td{cell[key]}>{escape(_score(key, one.get(key)))}</td>" for key in columns) + "</tr>"
+        for one in records
+    )
+    return f'<div class="scroll"><table class="scores"><tr>{head}</tr>{"".join(rows)}</table></div>'
+
+
+def metadata(values: dict[str, Any]) -> str:
+    """Names and values as a two-column table; inner dicts are opened, one level after another."""
+    rows = "".join(
+        f"<tr><th>{escape(_words(key))}</th><td>{escape(value_text(key, value))}</td></tr>"
+        for key, value in _open(values)
+    )
+    return f'<div class="scroll"><table>{rows}</table></div>'
+
+
+def _open(values: dict[str, Any], before: str = "") -> Iterable[tuple[str, Any]]:
+    for key, value in values.items():
+        name = f"{before}{key}"
+        if isinstance(value, dict) and value:
+            yield from _open(value, f"{name} · ")
+        elif value not in (None, "", [], {}):
+            yield name, value
+
+
+def _words(name: str) -> str:
+    for old, new in (("bad_bytes", "invalid"), ("_per_s", " per second"), ("_bytes", ""), ("_", " ")):
+        name = name.replace(old, new)
+    return name
+
+
+def value_text(name: str, value: Any) -> str:
+    """A value as a person writes it: bytes in MB, floats in four figures, thousands apart, lists joined."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float) and "bytes" in re.split(r"\W|_", name):
+        return size(value)
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) >= 10_000 else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(value_text("", one) for one in value)
+    return str(value)
