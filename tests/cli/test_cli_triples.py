@@ -15,6 +15,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tasks.triples import table as triple_table
 from any2vec.testing.planted_triples import PlantedTriples
+from any2vec.units import size
 from cli_runs import done, refused, run
 
 TRAIN = ["train", "complex", "train.tsv", "--dim", "16", "--threads", "1", "--quiet"]
@@ -122,6 +123,9 @@ def test_what_is_reported_of_a_run(here: Path) -> None:
     shown = " ".join(found.output.split())
     assert "100 entities × 16" in shown and "triples/s" in shown
     assert "any2vec evaluate out --task triples --data TEST.tsv" in shown
+    summary = json.loads(Path("out/run.json").read_text())["summary"]
+    own, whole = size(summary["peak_anon_bytes"]), size(summary["peak_rss_bytes"])
+    assert f"memory {own} at the peak, {whole} with mapped files" in shown  # own: that of `watch`
 
 
 def test_options_in_a_file(here: Path) -> None:
