@@ -15,6 +15,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tasks.triples import table as triple_table
 from any2vec.testing.planted_triples import PlantedTriples
+from any2vec.units import size
 from cli_runs import done, refused, run
 
 TRAIN = ["train", "complex", "train.tsv", "--dim", "16", "--threads", "1", "--quiet"]
@@ -62,11 +63,69 @@ def test_from_a_file_to_ranks(here: Path) -> None:
     assert "run.json, line 1: not JSON" in run("report", "out").output
 
 
+def test_relations_and_sides_of_a_test(here: Path) -> None:
+    done(*TRAIN, "--out", "out", "--epochs", "1")
+    evaluate = ("evaluate", "out", "--task", "triples", "--data", "test.tsv")
+    found: Any = json.loads(done(*evaluate, "--json"))
+    assert found["sides"]["head"]["count"] == found["sides"]["tail"]["count"] == 100
+    by_name = {one["relation"]: one for one in found["relations"]}
+    assert set(by_name) == {"r0", "r1"} and sum(one["both"]["count"] for one in by_name.values()) == 200
+    for by, key in (("frequent", lambda one: -one["head"]["count"]), ("worst", lambda one: one["both"]["mrr"])):
+        first = min(found["relations"], key=key)["relation"]
+        shown = run(*evaluate, "--relations", "1", "--by", by)
+        assert f"\n{first}  " in shown.stdout and f"\n{({'r0', 'r1'} - {first}).pop()} " not in shown.stdout
+        assert "1 more relations: --relations all" in shown.stderr
+    assert all(f"\n{name}  " in done(*evaluate, "--relations", "all") for name in by_name)
+    assert "\nr0" not in done(*evaluate, "--relations", "0")
+    assert "relations" not in json.loads(Path("out/evaluation.jsonl").read_text())
+    assert "--relations must be a whole number of 0 or more, or all, got '-1'" in refused(*evaluate, "--relations=-1")
+    assert "--by must be one of frequent, worst" in refused(*evaluate, "--by", "best")
+
+
+def test_the_missing_part_is_predicted(here: Path) -> None:
+    done(*TRAIN, "--out", "out", "--epochs", "1")
+    found: Any = json.loads(done("predict", "out", "--head", "e1", "--relation", "r0", "-k", "3", "--json"))
+    assert (found["head"], found["relation"], found["tail"]) == ("e1", "r0", None) and len(found["answers"]) == 3
+    best = found["answers"][0]["key"]
+    Path("known.tsv").write_text(f"e1\tr0\t{best}\nnobody\tr9\te1\n")
+    Path("ask.tsv").write_text("e1\tr0\t?\n?\tr1\te2\n")
+    more: Any = json.loads(
+        done("predict", "out", "--queries", "ask.tsv", "--exclude", "known.tsv", "-k", "2", "--json")
+    )
+    assert more["queries"][0]["answers"] == found["answers"][1:] and more["queries"][1]["head"] is None
+    shown = done("predict", "out", "--head", "e1", "--tail", best)
+    assert "e1  ?  " in shown and "r1" in shown
+    seen = done("predict", "out", "--head", "e1", "--relation", "r0", "-k", "100", "--exclude-training")
+    answers = [line.split()[0] for line in seen.splitlines()[3:]]
+    lines = [line.split("\t") for line in Path("train.tsv").read_text().splitlines()]
+    assert {*answers} == {f"e{n}" for n in range(100)} - {
+        tail for head, name, tail in lines if (head, name) == ("e1", "r0")
+    }
+    assert "asks for the third; got head" in refused("predict", "out", "--head", "e1")
+    assert "leave out --head" in refused("predict", "out", "--head", "e1", "--queries", "ask.tsv")
+    assert "entity 'x' is not among the 100" in refused("predict", "out", "--head", "x", "--relation", "r0")
+    assert "There is no file or folder none.tsv" in refused("predict", "out", "--queries", "none.tsv")
+
+
+def test_relations_are_searched_and_written(here: Path) -> None:
+    done(*TRAIN, "--out", "out", "--epochs", "1")
+    found = done("nearest", "out", "r0", "--relations", "--json")
+    assert json.loads(found)["neighbors"][0]["key"] == "r1"
+    assert done("nearest", "out/relations.safetensors", "r0", "--json") == found
+    done("export", "out", "--relations", "--out", "relations.txt")
+    assert set(Embeddings.load("relations.txt")) == {"r0", "r1"}
+    done("export", "out", "--out", "entities.txt")
+    assert "holds no model of triples" in refused("nearest", "entities.txt", "e0", "--relations")
+
+
 def test_what_is_reported_of_a_run(here: Path) -> None:
     found = run(*TRAIN[:-1], "--out", "out", "--epochs", "2")
     shown = " ".join(found.output.split())
     assert "100 entities × 16" in shown and "triples/s" in shown
     assert "any2vec evaluate out --task triples --data TEST.tsv" in shown
+    summary = json.loads(Path("out/run.json").read_text())["summary"]
+    own, whole = size(summary["peak_anon_bytes"]), size(summary["peak_rss_bytes"])
+    assert f"memory {own} at the peak, {whole} with mapped files" in shown  # own: that of `watch`
 
 
 def test_options_in_a_file(here: Path) -> None:

@@ -181,7 +181,7 @@ def test_commands_and_python_of_the_page_of_triples(tmp_path: Path, monkeypatch:
         lines = (f"e{draw.randrange(30)}\tr{draw.randrange(2)}\te{draw.randrange(30)}\n" for _ in range(size))
         (tmp_path / f"{name}.tsv").write_text("".join(lines))
     page = ROOT / "docs" / "triples.md"
-    assert len(commands(page)) == 3
+    assert len(commands(page)) == 6
     for command in commands(page):
         run(command, tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -189,7 +189,7 @@ def test_commands_and_python_of_the_page_of_triples(tmp_path: Path, monkeypatch:
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         exec(compile(code, page.name, "exec"), {})
-    assert output.getvalue().count("'e") == 3
+    assert output.getvalue().count("'e") == 13
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from any2vec.errors import DataError, InputError
 from any2vec.evaluate import triples
-from any2vec.evaluate.triples import Known, evaluate_triples, filtered_ranks
+from any2vec.evaluate.triples import Known, RankMetrics, evaluate_triples, filtered_ranks
 
 NUM, RELATIONS = 9, 3
 
@@ -23,6 +23,14 @@ def plain_rank(score: np.ndarray, answer: int, true: set[int]) -> float:
     """The rank of one answer among those that are not known to be true."""
     rivals = [score[entity] for entity in range(NUM) if entity != answer and entity not in true]
     return 1 + sum(rival > score[answer] for rival in rivals) + 0.5 * sum(rival == score[answer] for rival in rivals)
+
+
+def check(found: RankMetrics, ranks: list[float]) -> None:
+    rank = np.array(ranks)
+    assert found.count == len(rank)
+    assert [found.mrr, found.mean_rank] == pytest.approx([np.mean(1 / rank), rank.mean()])
+    hits = [found.hits_at_1, found.hits_at_3, found.hits_at_10]
+    assert hits == pytest.approx([np.mean(rank <= most) for most in (1, 3, 10)])
 
 
 triple_lists = st.lists(
@@ -47,8 +55,14 @@ def test_ranks_are_those_of_a_plain_count(
     heads = [plain_rank(score[:, r, t], h, {a for a, b, c in true if (b, c) == (r, t)}) for h, r, t in test]
     tails = [plain_rank(score[h, r], t, {c for a, b, c in true if (a, b) == (h, r)}) for h, r, t in test]
     both = np.array(heads + tails)
-    assert found.mrr_head == pytest.approx(np.mean(1 / np.array(heads)))
-    assert found.mrr_tail == pytest.approx(np.mean(1 / np.array(tails)))
+    check(found.sides["head"], heads)
+    check(found.sides["tail"], tails)
+    frequent = sorted({r for _, r, _ in test}, key=lambda r: (-sum(b == r for _, b, _ in test), r))
+    assert [one.relation for one in found.relations] == frequent
+    for one in found.relations:
+        own = [place for place, (_, r, _) in enumerate(test) if r == one.relation]
+        head, tail = [heads[place] for place in own], [tails[place] for place in own]
+        check(one.head, head), check(one.tail, tail), check(one.both, head + tail)
     assert found.mrr == pytest.approx(np.mean(1 / both)) and found.mean_rank == pytest.approx(both.mean())
     hits = [found.hits_at_1, found.hits_at_3, found.hits_at_10]
     assert hits == pytest.approx([np.mean(both <= most) for most in (1, 3, 10)])
@@ -76,6 +90,7 @@ def test_what_the_model_does_not_know_ranks_in_the_middle() -> None:
         test, [test], NUM, RELATIONS,
     )  # fmt: skip
     own = [plain_rank(score[:, 1, 2], 0, set()), plain_rank(score[0, 1], 2, set())]
+    assert [one.relation for one in found.relations] == [None, 0, 1] and found.relations[0].both.mean_rank == 5
     assert found.num_unknown == 2 and found.mean_rank == pytest.approx((sum(own) + 4 * 5) / 6)
 
 

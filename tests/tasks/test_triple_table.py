@@ -6,6 +6,8 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,7 +30,7 @@ from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions
 from any2vec.plan.cost.size import Size, TableSize
 from any2vec.plan.order.bucket_orders import ORDERS
-from any2vec.plan.order.buffer import BufferPlan
+from any2vec.plan.order.buffer import SLACK, BufferPlan
 from any2vec.tables.disk import partition_buffer
 from any2vec.tables.disk.checking import check_folders
 from any2vec.tables.disk.partition_store import PartitionStore
@@ -468,3 +470,26 @@ def test_a_budget_that_is_too_small(files: tuple[Path, Path], tmp_path: Path) ->
     assert not (tmp_path / "out").exists()
     words = CliRunner().invoke(app, ["train", "cbow", str(files[0]), "--memory", "1GB"])
     assert "cbow has no --memory (memory): tables larger than memory are for skip-gram" in words.stderr
+
+
+def test_the_least_memory_that_is_named_is_enough(tmp_path: Path) -> None:
+    """By `estimate` and by `train`, each a process of its own: what one names the other takes."""
+    planted = PlantedTriples(entities=20_000, relations=2, group=10)
+    lines = (f"e{head}\tr{relation}\te{tail}\n" for head, relation, tail in planted.triples(0, 20_000).tolist())
+    (tmp_path / "t.tsv").write_text("".join(lines))
+
+    def command(*words: str) -> tuple[int, int]:
+        """The exit code, and the MB that a refusal names."""
+        options = ["complex", "t.tsv", "--dim", "64", "--epochs", "1", "--quiet", "--num-negatives", "50"]
+        done = subprocess.run(
+            [sys.executable, "-m", "any2vec", words[0], *options, *words[1:]],
+            cwd=tmp_path, capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        said = re.search(r"needs memory (\d+)MB at least", done.stderr)
+        return done.returncode, int(said[1]) if said else 0
+
+    train = ("train", "--out", "run", "--memory")
+    by_budget = [command("estimate", "--memory", budget) for budget in ("1MB", "60MB")]
+    (_, estimated), (_, other), (code, refused) = *by_budget, command(*train, "1MB")
+    assert code == 2 and abs(estimated - refused) <= SLACK / 1e6 and abs(estimated - other) <= SLACK / 1e6
+    assert command("estimate", "--memory", f"{refused}MB") == command(*train, f"{estimated}MB") == (0, 0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,3 +81,22 @@ def test_a_run_says_the_same_loss_again_and_on_hosts_in_any_scheme() -> None:
 
     assert loss(None) == loss(None)
     assert loss("rep-base") == pytest.approx(loss("pull-opt"), rel=1e-12)
+
+
+def test_seconds_are_those_of_the_whole_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writing the result among them; a finished run keeps what it took."""
+    save, out = any2vec.Embeddings.save_into, tmp_path / "run"
+
+    def slow(self: any2vec.Embeddings, *arguments: Any) -> None:
+        time.sleep(0.5)
+        save(self, *arguments)
+
+    monkeypatch.setattr(any2vec.Embeddings, "save_into", slow)
+    lines, model = ["a b c a b c"] * 20, any2vec.SkipGram(dim=4, min_count=1)
+    began = time.perf_counter()
+    found = any2vec.fit(model, lines, out=out)
+    took = time.perf_counter() - began
+    written = json.loads((out / "run.json").read_text())["summary"]["seconds"]
+    assert written + 0.5 <= found.summary["seconds"] <= took
+    again = any2vec.fit(model, lines, out=out, resume=True)
+    assert again.summary["seconds"] >= written

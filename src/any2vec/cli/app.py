@@ -38,6 +38,7 @@ COMMANDS: dict[str, Entry] = {
     "dimension": Entry("results.evaluate", "How many numbers a vector should have, by the text alone.", _RUNS),
     "nearest": Entry("results.search", "The nearest neighbors of a word or node.", _RESULTS),
     "analogy": Entry("results.search", "A is to B as C is to ...?", _RESULTS),
+    "predict": Entry("results.predict", "The missing part of triples, by a model of a knowledge graph.", _RESULTS),
     "score": Entry("results.score", "How likely clicks are, or the classes of nodes, by a trained model.", _RESULTS),
     "evaluate": Entry("results.evaluate", "Score vectors: similarity, analogy, PIP, nodes, links, triples.", _RESULTS),
     "export": Entry("results.search", "Write vectors in the format of another tool.", _RESULTS),

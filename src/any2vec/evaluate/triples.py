@@ -9,8 +9,8 @@ Letters: M triples, Q queries, B of them in a block, N entities, K known answers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,8 +30,8 @@ Scores = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
-class TriplesResult:
-    """Scores of both sides together; all but mean_rank in 0..1."""
+class RankMetrics:
+    """Of the ranks of some queries; all but mean_rank and count in 0..1."""
 
     mrr: float
     """mean of 1 / rank"""
@@ -41,11 +41,47 @@ class TriplesResult:
     hits_at_10: float
     mean_rank: float
     """1..N"""
-    mrr_head: float
-    mrr_tail: float
+    count: int
+    """queries"""
+
+    @classmethod
+    def of(cls, rank_Q: np.ndarray) -> RankMetrics:
+        """Of realistic ranks, 1 and up; Q >= 1."""
+        hits = {f"hits_at_{most}": float((rank_Q <= most).mean()) for most in HITS}
+        return cls(mrr=float((1 / rank_Q).mean()), mean_rank=float(rank_Q.mean()), count=len(rank_Q), **hits)
+
+
+@dataclass(frozen=True)
+class RelationResult:
+    """Ranks of the triples of one relation."""
+
+    relation: Any
+    """its name, or its row where rows were given; None: those that the model was not trained on"""
+    both: RankMetrics
+    """queries for heads and for tails"""
+    head: RankMetrics
+    tail: RankMetrics
+
+
+@dataclass(frozen=True)
+class TriplesResult:
+    """Ranks of both sides together, of each side and of each relation; all but mean_rank in 0..1."""
+
+    mrr: float
+    """mean of 1 / rank"""
+    hits_at_1: float
+    """share of queries whose rank is at most that"""
+    hits_at_3: float
+    hits_at_10: float
+    mean_rank: float
+    """1..N"""
     num_triples: int
     num_unknown: int
     """triples with an entity or relation that the model has no row for; their ranks are the middle of all"""
+    sides: Mapping[str, RankMetrics]
+    """"head": queries for heads; "tail": for tails"""
+    relations: tuple[RelationResult, ...]
+    """the most frequent first, of those as frequent in the order of the model's rows"""
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -112,7 +148,7 @@ def evaluate_triples(
     head_scores: Scores, tail_scores: Scores, test_M3: np.ndarray, all_M3: Sequence[np.ndarray], num_entities: int,
     num_relations: int,
 ) -> TriplesResult:  # fmt: skip
-    """All scores of held-out triples.
+    """Ranks of held-out triples, together, by side and by relation.
 
     Args:
         head_scores: of (tails, relations); tail_scores: of (heads, relations).
@@ -135,13 +171,26 @@ def evaluate_triples(
         asked = test_M3[is_known_M]
         rank_M[is_known_M] = filtered_ranks(scores, asked[:, given], asked[:, 1], asked[:, answer], known, num_entities)
         ranks.append(rank_M)
-    both = np.concatenate(ranks)
-    hits = {f"hits_at_{most}": float((both <= most).mean()) for most in HITS}
+    both = RankMetrics.of(np.concatenate(ranks))
     return TriplesResult(
-        mrr=float((1 / both).mean()), **hits, mean_rank=float(both.mean()),
-        mrr_head=float((1 / ranks[0]).mean()), mrr_tail=float((1 / ranks[1]).mean()),
-        num_triples=len(test_M3), num_unknown=int((~is_known_M).sum()),
+        mrr=both.mrr, hits_at_1=both.hits_at_1, hits_at_3=both.hits_at_3, hits_at_10=both.hits_at_10,
+        mean_rank=both.mean_rank, num_triples=len(test_M3), num_unknown=int((~is_known_M).sum()),
+        sides={side: RankMetrics.of(rank_M) for side, rank_M in zip(("head", "tail"), ranks, strict=True)},
+        relations=_by_relation(test_M3[:, 1], *ranks),
     )  # fmt: skip
+
+
+def _by_relation(relation_M: np.ndarray, head_M: np.ndarray, tail_M: np.ndarray) -> tuple[RelationResult, ...]:
+    """From ranks of both sides."""
+    order_M = np.argsort(relation_M, kind="stable")
+    relation_R, first_R, count_R = np.unique(relation_M[order_M], return_index=True, return_counts=True)
+    found = []
+    for place in np.lexsort((relation_R, -count_R)):
+        part = order_M[first_R[place] : first_R[place] + count_R[place]]
+        ranks = np.concatenate([head_M[part], tail_M[part]]), head_M[part], tail_M[part]
+        relation = int(relation_R[place])
+        found.append(RelationResult(None if relation < 0 else relation, *map(RankMetrics.of, ranks)))
+    return tuple(found)
 
 
 def _blocks(count: int, num_entities: int) -> Iterator[slice]:
@@ -155,10 +204,14 @@ UNKNOWN = ("middle", "skip", "error")
 class Scorer(Protocol):
     """What is needed of `any2vec.TripleScorer`."""
 
-    entities: Sequence[str]
-    relations: Sequence[str]
     triples: np.ndarray
     """int (M, 3): those of training, by row"""
+
+    @property
+    def entities(self) -> Sequence[Any]: ...
+
+    @property
+    def relations(self) -> Sequence[Any]: ...
 
     def head_scores(self, tail_B: np.ndarray, relation_B: np.ndarray) -> np.ndarray: ...
 
@@ -185,7 +238,7 @@ def evaluate_triple_file(
         FormatError: the triples of training are damaged.
     """
     check_choice("unknown", unknown, UNKNOWN)
-    names = _named(scorer)
+    names = named(scorer)
     test_M3 = read_triples(test, known=names).rows()
     is_known_M = (test_M3 >= 0).all(axis=1)
     if not is_known_M.any():
@@ -206,9 +259,14 @@ def evaluate_triple_file(
     if unknown == "skip":
         test_M3 = test_M3[is_known_M]
     true_M3 = [_seen(scorer), test_M3, *(read_triples(one, known=names).rows() for one in known)]
-    return evaluate_triples(
+    found = evaluate_triples(
         scorer.head_scores, scorer.tail_scores, test_M3, true_M3, len(scorer.entities), len(scorer.relations)
     )
+    return replace(found, relations=tuple(_with_name(one, scorer.relations) for one in found.relations))
+
+
+def _with_name(result: RelationResult, names: Sequence[str]) -> RelationResult:
+    return result if result.relation is None else replace(result, relation=names[result.relation])
 
 
 def _seen(scorer: Scorer) -> np.ndarray:
@@ -225,7 +283,7 @@ def score_triple_file(scorer: Scorer, data: Path | str) -> Iterator[str]:
     Raises:
         DataError: the file cannot be read, or has a name that the model was not trained on.
     """
-    triple_M3 = read_triples(data, known=_named(scorer)).rows()
+    triple_M3 = read_triples(data, known=named(scorer)).rows()
     if (triple_M3 < 0).any():
         number = 1 + int(np.argmax((triple_M3 < 0).any(axis=1)))
         raise DataError(
@@ -236,8 +294,8 @@ def score_triple_file(scorer: Scorer, data: Path | str) -> Iterator[str]:
         yield f"{scorer.entities[head]}\t{scorer.relations[relation]}\t{scorer.entities[tail]}\t{score:.6g}\n"
 
 
-def _named(scorer: Scorer) -> Triples:
-    """No triples, but the names that have rows."""
+def named(scorer: Scorer) -> Triples:
+    """No triples, but the names that have rows: what `read_triples` takes as `known`."""
     entities, relations = (Keys.of(UserKeys(keys).names) for keys in (scorer.entities, scorer.relations))
     empty = np.empty(0, np.int32)
     report = TripleReport(num_triples=0, num_entities=len(entities), num_relations=len(relations))

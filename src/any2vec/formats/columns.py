@@ -32,11 +32,17 @@ def _keys_beside(path: Path) -> tuple[LineKeys, np.ndarray | None] | None:
 
 
 def read_safetensors(path: Path, mmap: bool) -> Table:
-    """A safetensors file with `<stem>.vocabulary.tsv` or `vocabulary.tsv` beside it; rows: "input", or the only one."""
+    """A safetensors file with `<stem>.vocabulary.tsv` or `vocabulary.tsv` beside it; rows: "input", or the only one.
+
+    Of the relations of a run (`relations.tsv` beside them): their rows from head to tail, which are the first.
+    """
     tensors, metadata = safetensors_file.read_safetensors(path, mmap)
-    found = _keys_beside(path)
+    is_run = "relations" in tensors and path.with_suffix(".tsv").is_file()
+    found = read_vocabulary(path.with_suffix(".tsv")) if is_run else _keys_beside(path)
     if found is None:
         raise FormatError(f"{path.name}: its keys are missing: expected {beside(path).name} beside it, a key a line.")
+    if is_run:
+        tensors = {"relations": tensors["relations"][: len(found[0])]}
     if "input" not in tensors and len(tensors) != 1:
         raise FormatError(f"{path.name}: expected a matrix named 'input'; it holds {sorted(tensors) or 'none'}.")
     vectors = tensors["input"] if "input" in tensors else next(iter(tensors.values()))

@@ -38,7 +38,8 @@ class FitResult:
     embeddings: Embeddings
     """None on ranks other than 0 of a run under torchrun, which the type leaves out"""
     summary: dict[str, Any]
-    """items, items_per_s, seconds, train_seconds, compile_seconds, loss, peak_rss_bytes, rows, dim, ..."""
+    """items, items_per_s, seconds (of the whole call; in the files of the run until they were written), train_seconds,
+    compile_seconds, loss, peak_rss_bytes, rows, dim, ..."""
     progress: list[Any]
     """records: `Progress`, of streams the newest thousand `StreamProgress`"""
     path: Path | None
@@ -200,6 +201,8 @@ def train(spec: RunSpec, hooks: Hooks, started: float) -> FitResult:
         made = run_joined(spec, hooks, started) if joined() else run_here(spec, hooks, started)
     if made is None:  # this is another rank
         return FitResult(None, {}, [], None)  # type: ignore[arg-type]
+    # With processes that are started and files that are written; of a run that was finished before, what it took then.
+    made.summary["seconds"] = max(made.summary["seconds"], time.perf_counter() - started)
     return FitResult(made.embeddings, made.summary, made.records, spec.run.out, made.scorer)
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from any2vec.checks import MAX_SEED, parse_json
+from any2vec.checks import MAX_SEED, check_choice, parse_json
 from any2vec.cli.bar import Bar
 from any2vec.cli.options import Flag, flags_of, out_option, with_flags
 from any2vec.cli.output import AsJson, details, guarded, note, plain, print_json, render, show
@@ -125,6 +125,12 @@ def _evaluate(
     references: Annotated[
         bool, typer.Option("--references/--no-references", help="pip: find the best there is, too (slow).")
     ] = True,
+    relations: Annotated[
+        str, typer.Option("--relations", help="triples: how many relations to show, or all; --json has all of them.")
+    ] = "10",
+    by: Annotated[str, typer.Option("--by", help="triples: relations that are frequent, or worst (mrr), first")] = (
+        "frequent"
+    ),
     format: Format = None,
     as_json: AsJson = False,
     **values: Any,
@@ -148,6 +154,8 @@ def _evaluate(
     if task not in options and task not in tasks():
         raise InputError(f"--task must be one of {', '.join(TASKS)}; got {task!r}.")
     check_flags(task, values)
+    shown = _relations_shown(relations)
+    check_choice("--by", by, _ORDERS)
     for path in [*data, *(known or [])]:
         check_input(str(path))
     judged = _scorer(run) if task == "triples" else load(run, format) if task in options else run
@@ -161,12 +169,15 @@ def _evaluate(
         return function(task)(judged, path, **options[task]).as_dict()
 
     found = [{"task": task, "data": str(path)} | _flat(dict(judge_one(path))) for path in data]
-    keep_scores(run, found)
+    keep_scores(run, [{name: value for name, value in one.items() if name != "relations"} for one in found])
     if as_json:
         print_json(found[0] if len(found) == 1 else {"task": task, "results": found})
         return
     for one in found:
-        show(*render(_for_people(one)))
+        show(*render(_for_people(one) | _relations_of(one, shown, by)))
+        left = len(one.get("relations", ())) - (shown or 0)
+        if shown is not None and left > 0:
+            note(f"{left:,} more relations: --relations all, and --by worst for the worst ones first.")
         if one.get("num_unknown"):
             note(
                 f"{one['num_unknown']:,} of {one['num_triples']:,} triples have names that the model was not trained "
@@ -202,7 +213,7 @@ def _flat(result: dict[str, Any]) -> dict[str, Any]:
 
 def _for_people(result: dict[str, Any]) -> dict[str, Any]:
     """Without what a person does not read (single shuffles, the protocol's text); totals below their sections."""
-    shown = {name: value for name, value in plain(result).items() if name not in ("protocol", "task")}
+    shown = {name: value for name, value in plain(result).items() if name not in ("protocol", "task", "relations")}
     totals = [shown.pop(name) for name in ("semantic", "syntactic", "total") if name in shown]
     if totals:
         shown["sections"] += [total for total in totals if total["questions"]]
@@ -213,6 +224,36 @@ def _for_people(result: dict[str, Any]) -> dict[str, Any]:
             {name: value for name, value in row.items() if not name.endswith("_runs")} for row in shown["scores"]
         ]
     return shown
+
+
+_ORDERS = ("frequent", "worst")
+
+
+def _relations_shown(text: str) -> int | None:
+    """How many relations the table has; None: all."""
+    if text == "all":
+        return None
+    if not text.isdecimal():
+        raise InputError(f"--relations must be a whole number of 0 or more, or all, got {text!r}.")
+    return int(text)
+
+
+def _relations_of(result: dict[str, Any], most: int | None, by: str) -> dict[str, Any]:
+    """The rows of the table of relations, where there are several."""
+    found = plain(result.get("relations", []))
+    if len(found) < 2 or most == 0:
+        return {}
+    if by == "worst":
+        found.sort(key=lambda one: one["both"]["mrr"])
+    return {
+        "relations": [
+            {"relation": "(unknown)" if one["relation"] is None else str(one["relation"])}
+            | {"triples": one["head"]["count"], "mrr": one["both"]["mrr"]}
+            | {f"mrr_{side}": one[side]["mrr"] for side in ("head", "tail")}
+            | {name: one["both"][name] for name in ("hits_at_1", "hits_at_3", "hits_at_10")}
+            for one in found[:most]
+        ]
+    }
 
 
 def keep_scores(run: Path, found: list[dict[str, Any]]) -> None:

@@ -20,11 +20,18 @@ Format = Annotated[
 ]
 
 
-def load(path: Path, format: str | None = None) -> Any:
+Relations = Annotated[bool, typer.Option("--relations", help="Of a knowledge graph: the relations, not the entities.")]
+
+
+def load(path: Path, format: str | None = None, relations: bool = False) -> Any:
     """The Embeddings at `path`, memory-mapped where the format allows; of clicks those keys that have learned."""
     from any2vec.embeddings import Embeddings
     from any2vec.models.clicks.keys import trained_keys
 
+    if relations:
+        from any2vec.models.triples.scorer import TripleScorer
+
+        return TripleScorer.load(path).relation_embeddings()
     return trained_keys(Embeddings.load(path, format=format))
 
 
@@ -36,18 +43,19 @@ def nearest(
     approximate: Annotated[
         bool, typer.Option("--approximate", help="Through an index: faster for many queries on large tables.")
     ] = False,
+    relations: Relations = False,
     format: Format = None,
     as_json: AsJson = False,
 ) -> None:
     """The nearest neighbors of words or nodes, by cosine similarity."""
-    embeddings = load(result, format)
+    embeddings = load(result, format, relations)
     there = [key for key in keys if key in embeddings or embeddings.encoder is not None] or keys
     answers = dict(zip(there, embeddings.nearest(there, k, approximate), strict=True))
     made = [key for key in answers if key not in embeddings]
     missing = [key for key in keys if key not in answers]
     if as_json:
         queries = [
-            {"key": key, "seen": key not in made, "neighbors": _listed(answer)} for key, answer in answers.items()
+            {"key": key, "seen": key not in made, "neighbors": listed(answer)} for key, answer in answers.items()
         ]
         print_json(queries[0] if len(keys) == 1 else {"queries": queries, "unknown": missing})
     else:
@@ -74,12 +82,12 @@ def analogy(
     embeddings = load(result, format)
     answer = embeddings.most_similar([b, c], [a], k=k, method=method)
     if as_json:
-        print_json({"a": a, "b": b, "c": c, "method": method, "answers": _listed(answer)})
+        print_json({"a": a, "b": b, "c": c, "method": method, "answers": listed(answer)})
     else:
         show(_table(f"{a} is to {b} as {c} is to", "score", answer))
 
 
-def _listed(answer: Sequence[tuple[Any, float]]) -> list[dict[str, Any]]:
+def listed(answer: Sequence[tuple[Any, float]]) -> list[dict[str, Any]]:
     """Keys as they are typed on the command line: as text."""
     return [{"key": str(key), "score": float(score)} for key, score in answer]
 
@@ -97,11 +105,12 @@ def export(
         typer.Option("--format", "-f", help=f"{', '.join(FORMATS)}; read off --out when not given", show_default=False),
     ] = None,
     dtype: Annotated[str, typer.Option("--dtype", help="float32 or float16")] = "float32",
+    relations: Relations = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out where it exists.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write vectors in the format of another tool."""
-    embeddings = load(result)
+    embeddings = load(result, relations=relations)
     embeddings.save(out, format=format, overwrite=overwrite, dtype=dtype)
     num_bytes = sum(path.stat().st_size for path in (out.rglob("*") if out.is_dir() else [out]) if path.is_file())
     done = {

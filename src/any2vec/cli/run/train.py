@@ -123,7 +123,7 @@ def _print_summary(task: Task, spec: RunSpec, summary: dict[str, Any]) -> None:
         *task.lines(summary),
         ("speed", f"{number(summary['items_per_s'])} {nouns.items}/s"),
         ("time", f"{duration(summary['seconds'])} in all, {duration(summary.get('train_seconds'))} of training"),
-        ("memory", f"{size(summary['peak_rss_bytes'])} at the peak"),
+        ("memory", _memory(summary)),
         *_table_lines(summary),
         *_host_lines(summary),
         *([] if spec.run.out is None else [("result", str(spec.run.out))]),
@@ -131,6 +131,13 @@ def _print_summary(task: Task, spec: RunSpec, summary: dict[str, Any]) -> None:
     for remark in summary.get("warnings") or []:
         pairs.append(("note", str(remark)))
     show(details("", pairs))
+
+
+def _memory(summary: dict[str, Any]) -> str:
+    """The process's own, which `watch` shows, too, and with mapped files, which go when their room is wanted."""
+    with_files = f"{size(summary['peak_rss_bytes'])} with mapped files"
+    own = summary.get("peak_anon_bytes")  # runs that ended long ago have none
+    return f"{with_files}, at the peak" if own is None else f"{size(own)} at the peak, {with_files}"
 
 
 def stream_command(task: Task, model: str) -> Any:
@@ -186,7 +193,7 @@ def _print_end(summary: dict[str, Any], out: Path) -> None:
         *([] if summary["pip"] is None else [("PIP loss", f"{fraction(summary['pip'])}, of the pairs counted")]),
         ("speed", f"{number(summary['words_per_s'])} words/s"),
         ("time", f"{duration(summary['seconds'])}, ended by {summary['ended_by']}"),
-        ("memory", f"{size(summary['peak_rss_bytes'])} at the peak"),
+        ("memory", _memory(summary)),
         *_spread(summary),
         ("result", str(out)),
         *(("note", remark) for remark in summary["warnings"]),

@@ -158,15 +158,28 @@ def read_triples(
         StorageError: the disk is full.
     """
     options = options or TripleOptions()
-    if isinstance(source, Triples):
-        return source
     if isinstance(source, str | Path) and Path(source).is_dir() and not (Path(source) / "dataset_info.json").is_file():
-        return Triples.open(source)
+        source = Triples.open(source)
+    if isinstance(source, Triples):
+        return source if known is None else _in_rows_of(source, known)
     with TripleStack(cache_root(cache_dir) / "triples") as stack:
-        return _encoded(_columns(source, options, progress), known, stack)
+        return _encoded(triple_columns(source, options, progress), known, stack)
 
 
-def _columns(source: Any, options: TripleOptions, progress: ProgressCall | None) -> Iterator[TripleColumns]:
+def _in_rows_of(found: Triples, known: Triples) -> Triples:
+    """Triples that have rows of their own, by the rows of others."""
+    from any2vec.data.io.arrow import packed
+
+    entity_V, relation_R = (
+        KnownRows(theirs).rows_of(packed(mine.offsets, mine.arena))
+        for theirs, mine in ((known.entities, found.entities), (known.relations, found.relations))
+    )
+    columns = entity_V[found.head], relation_R[found.relation], entity_V[found.tail]
+    return Triples(*columns, known.entities, known.relations, found.report)
+
+
+def triple_columns(source: Any, options: TripleOptions, progress: ProgressCall | None) -> Iterator[TripleColumns]:
+    """Columns of names, a piece at a time, of whatever `read_triples` takes but folders; raises as it does."""
     if isinstance(source, str | Path):
         names = expand_inputs(str(source))
         if len(names) != 1:

@@ -6,7 +6,7 @@ Legend: V entities, W numbers of an entity's row, R rows of relations, P numbers
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,13 @@ from any2vec.data.io.npy import load_npy
 from any2vec.data.partitions.buckets import blocks_of
 from any2vec.data.vocab.user_keys import Key, UserKeys
 from any2vec.embeddings import Embeddings, Neighbors
-from any2vec.errors import FormatError, InputError, UnknownKeyError
+from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
 from any2vec.formats.vocabulary import read_vocabulary, write_vocabulary
 from any2vec.kernels.triples.queries import make_queries, near_scores
 from any2vec.models.registry import known_models, model_of
 from any2vec.models.triples.config import TRIPLE_MODELS, TripleModel
+from any2vec.models.triples.prediction import Query, predict, read_queries
 from any2vec.models.triples.queries import ways_of
 from any2vec.models.triples.score import NO_DENSE, Dense
 from any2vec.models.triples.score_worker import dense_shapes
@@ -82,30 +83,61 @@ class TripleScorer:
                 found.append((query_BW * answer_BW).sum(axis=1))
         return np.concatenate(found)
 
-    def tails(self, head: Key, relation: Key, k: int = 10) -> Neighbors:
-        """The k likeliest tails of (head, relation), known ones among them: (name, score), best first.
+    def predict(
+        self, head: Key | None = None, relation: Key | None = None, tail: Key | None = None, *, k: int = 10,
+        exclude: Iterable[Any] = (), exclude_training: bool = False,
+    ) -> Neighbors:  # fmt: skip
+        """The k likeliest answers for the part that is not given, head, relation or tail: (name, score), best first.
+
+        Relations are compared as answers to their queries for the tail. Ties go by row.
+
+        Args:
+            exclude: sets of triples (each whatever `read_triples` reads) whose answers are left out; names of theirs
+                that are unknown do not matter.
+            exclude_training: leave out the triples of training, too.
 
         Raises:
+            InputError: not two parts are given, or k is less than 1, or a model without relations is asked for one.
             UnknownKeyError: a name is unknown.
+            DataError: exclude cannot be read; the model has diverged.
         """
-        row, way = self._row("entity", head), self._row("relation", relation)
-        return self._best(self.tail_scores(np.array([row]), np.array([way]))[0], k)
+        return self.predict_many([(head, relation, tail)], k=k, exclude=exclude, exclude_training=exclude_training)[0]
+
+    def predict_many(
+        self, queries: Path | str | Iterable[Sequence[Key | None]], *, k: int = 10, exclude: Iterable[Any] = (),
+        exclude_training: bool = False,
+    ) -> list[Neighbors]:  # fmt: skip
+        """Answers to many queries, scored together; else as `predict`.
+
+        Args:
+            queries: (head, relation, tail) with None for what is asked; or a file of triples with ? there.
+        """
+        if isinstance(queries, str | Path):
+            rows = read_queries(queries)
+        else:
+            rows = [Query(*query) if len(query) == 3 else Query(None, None, None) for query in queries]
+        return predict(self, rows, k, exclude, exclude_training)
+
+    def tails(self, head: Key, relation: Key, k: int = 10) -> Neighbors:
+        """The k likeliest tails of (head, relation), known ones among them; else as `predict`."""
+        return self.predict(head, relation, k=k)
 
     def heads(self, relation: Key, tail: Key, k: int = 10) -> Neighbors:
         """The k likeliest heads of (relation, tail); as `tails`."""
-        way, row = self._row("relation", relation), self._row("entity", tail)
-        return self._best(self.head_scores(np.array([row]), np.array([way]))[0], k)
+        return self.predict(relation=relation, tail=tail, k=k)
 
-    def _best(self, score_V: np.ndarray, k: int) -> Neighbors:
-        order = np.argsort(-score_V, kind="stable")[: max(1, k)]
-        return [(self.entities[int(row)], float(score_V[row])) for row in order]
+    def relation_embeddings(self) -> Embeddings:
+        """The parameters of relations as they are read from head to tail, float32 (R, P), by name: of rotate angles.
 
-    def _row(self, what: str, name: Key) -> int:
-        known = self.relations if what == "relation" else self.entities
-        row = known.find(name)
-        if row is None:
-            raise UnknownKeyError(f"{what} {name!r} is not among the {len(known):,} of the training triples.")
-        return row
+        `Embeddings.load` of the run's relations.safetensors has the same.
+
+        Raises:
+            InputError: the model has none.
+        """
+        if not self.model.has_relations:
+            raise InputError(f"{self.model.name} does not tell relations apart: they have no vectors.")
+        rows = self.relation_vectors[self._ways[0][: len(self.relations)], : self.model.relation_width]
+        return Embeddings(self.relations, rows, meta={"model": self.model.as_dict()})
 
     def _own_scores(self, given_B: np.ndarray, way_B: np.ndarray, candidate_KW: np.ndarray) -> np.ndarray:
         """By a score of the model's own, float32 (B, K)."""

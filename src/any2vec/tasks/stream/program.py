@@ -16,7 +16,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError
-from any2vec.machine import peak_resident_bytes
+from any2vec.machine import peak_resident_bytes, resident_bytes
 from any2vec.models.stream.learner import StreamLearner
 from any2vec.sampling.replay import ReplayBuffer
 from any2vec.sources.base.inflow import Inflow
@@ -175,6 +175,7 @@ class StreamProgram(Program):
             "checkpoints": monitor.checkpoints.count, "ended_by": ended, "threads": request.threads,
             "seed": request.spec.run.seed, "train_seconds": recorder.seconds, "compile_seconds": compile_seconds,
             "seconds": time.perf_counter() - request.started, "peak_rss_bytes": peak_resident_bytes(),
+            "peak_anon_bytes": max(recorder.peak_anonymous, resident_bytes()[0]),
             "warnings": [f"{name}: {one['trouble']}" for name, one in found.items() if one["trouble"]],
         } | self.metrics  # fmt: skip
 

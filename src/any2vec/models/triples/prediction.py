@@ -1,0 +1,141 @@
+"""The missing part of triples: of queries with two names, the k best answers, known ones left out.
+
+Letters: V entities, R relations, M triples that are left out, B queries of a block, N candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from any2vec.data.options import TripleOptions
+from any2vec.data.triples.triples import read_triples, triple_columns
+from any2vec.data.vocab.user_keys import Key
+from any2vec.embeddings import Neighbors
+from any2vec.errors import DataError, InputError, UnknownKeyError
+from any2vec.evaluate.triples import Known, named
+
+if TYPE_CHECKING:
+    from any2vec.models.triples.scorer import TripleScorer
+
+MISSING = "?"
+"""stands for the part of a triple that is asked for, in a file of queries"""
+PARTS = ("head", "relation", "tail")
+_BLOCK_NUMBERS = 1 << 23
+"""scores of a block"""
+
+
+class Query(NamedTuple):
+    """A triple with one part missing."""
+
+    head: Key | None
+    relation: Key | None
+    tail: Key | None
+
+    @property
+    def missing(self) -> int:
+        """The place of the part that is asked for. InputError unless it is one."""
+        places = [place for place, name in enumerate(self) if name is None]
+        if len(places) != 1:
+            given = ", ".join(part for part, name in zip(PARTS, self, strict=True) if name is not None) or "none"
+            raise InputError(f"A query gives two of head, relation and tail, and asks for the third; got {given}.")
+        return places[0]
+
+
+def read_queries(path: Path | str) -> list[Query]:
+    """Queries of a file of triples (whatever `read_triples` reads as text or table) with ? for the missing part.
+
+    Raises:
+        DataError: it cannot be read, has no three columns, or a row does not have exactly one ?: which one.
+    """
+    found: list[Query] = []
+    for piece in triple_columns(path, TripleOptions(), None):
+        if len(piece.columns) != 3:
+            raise DataError(f"{path} has two columns; a query has head, relation and tail, one of them {MISSING}.")
+        for row in zip(*(column.to_pylist() for column in piece.columns), strict=True):
+            found.append(Query(*(None if name == MISSING else name for name in row)))
+            if row.count(MISSING) != 1:
+                raise DataError(
+                    f"Row {len(found):,} of {path} has {row.count(MISSING)} of its names missing ({' '.join(row)}); "
+                    f"a query has one {MISSING}, for what is asked."
+                )
+    return found
+
+
+def predict(
+    scorer: TripleScorer, queries: Sequence[Query], k: int, exclude: Iterable[Any], exclude_training: bool
+) -> list[Neighbors]:
+    """As `TripleScorer.predict_many`."""
+    if not isinstance(k, int | np.integer) or k < 1:
+        raise InputError(f"k must be a whole number of at least 1, not {k!r}.")
+    row_Q3 = np.array([_rows_of(scorer, query) for query in queries], np.int64).reshape(-1, 3)
+    missing_Q = np.array([query.missing for query in queries], np.int64)
+    if (missing_Q == 1).any() and not scorer.model.has_relations:
+        raise InputError(f"{scorer.model.name} does not tell relations apart, so none is likelier; give the relation.")
+    true_M3 = _excluded(scorer, exclude, exclude_training)
+    found: list[Neighbors] = [[] for _ in queries]
+    for place in range(3):
+        names = scorer.relations if place == 1 else scorer.entities
+        one, other = (part for part in range(3) if part != place)
+        known = Known(true_M3[:, one], true_M3[:, other], true_M3[:, place], len(scorer.entities))
+        for part in _blocks(np.flatnonzero(missing_Q == place), len(names)):
+            asked_B3 = row_Q3[part]
+            score_BN = _scores(scorer, asked_B3, place)
+            if np.isnan(score_BN).any():
+                raise DataError("The model scores a triple with no number: its training has diverged.")
+            score_BN[known.pairs(asked_B3[:, one], asked_B3[:, other])] = -np.inf
+            for query, score_N in zip(part.tolist(), score_BN, strict=True):
+                found[query] = [(names[row], float(score_N[row])) for row in _best(score_N, k)]
+    return found
+
+
+def _rows_of(scorer: TripleScorer, query: Query) -> list[int]:
+    return [-1 if name is None else row_of(scorer, part, name) for part, name in zip(PARTS, query, strict=True)]
+
+
+def row_of(scorer: TripleScorer, part: str, name: Key) -> int:
+    """The row of the name of a head, relation or tail. UnknownKeyError: it has none."""
+    known, what = (scorer.relations, part) if part == "relation" else (scorer.entities, "entity")
+    row = known.find(name)
+    if row is None:
+        raise UnknownKeyError(f"{what} {name!r} is not among the {len(known):,} of the training triples.")
+    return row
+
+
+def _excluded(scorer: TripleScorer, exclude: Iterable[Any], exclude_training: bool) -> np.ndarray:
+    """Triples that are no answers, int64 (M, 3), of rows that the model has."""
+    parts = [np.asarray(scorer.triples, np.int64)] if exclude_training else []
+    parts += [read_triples(one, known=named(scorer)).rows() for one in exclude]
+    true_M3 = np.concatenate([np.empty((0, 3), np.int64), *parts])
+    return np.asarray(true_M3[(true_M3 >= 0).all(axis=1)])
+
+
+def _blocks(place_Q: np.ndarray, num_candidates: int) -> Iterator[np.ndarray]:
+    size = max(1, _BLOCK_NUMBERS // max(1, num_candidates))
+    return (place_Q[start : start + size] for start in range(0, len(place_Q), size))
+
+
+def _scores(scorer: TripleScorer, asked_B3: np.ndarray, place: int) -> np.ndarray:
+    """Of all candidates, float32 (B, N); relations as answers to their queries for the tail."""
+    head_B, relation_B, tail_B = asked_B3.T
+    if place == 0:
+        return scorer.head_scores(tail_B, relation_B)
+    if place == 2:
+        return scorer.tail_scores(head_B, relation_B)
+    size = len(scorer.relations)
+    triple_M3 = np.repeat(asked_B3, size, axis=0)
+    triple_M3[:, 1] = np.tile(np.arange(size), len(asked_B3))
+    return scorer.score(triple_M3).reshape(-1, size)
+
+
+def _best(score_N: np.ndarray, k: int) -> list[int]:
+    """The k best that are left, best first, ties by row."""
+    least = -np.inf
+    if k < len(score_N):
+        least = np.partition(score_N, len(score_N) - k)[len(score_N) - k]
+    row_C = np.flatnonzero((score_N >= least) & (score_N > -np.inf))
+    best: list[int] = row_C[np.argsort(-score_N[row_C], kind="stable")][:k].tolist()
+    return best
