@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from any2vec.data.graph.reader import read_graph
     from any2vec.data.options import GraphOptions, NodeOptions, TripleOptions
     from any2vec.data.text.corpus import Corpus
+    from any2vec.data.text.phrases import Phrases
     from any2vec.data.text.text import TextOptions, encode_text
     from any2vec.data.triples.triples import Triples, read_triples
     from any2vec.embeddings import Embeddings
@@ -64,6 +65,7 @@ _NAMES = {
     "data.graph.reader": ["read_graph"],
     "data.options": ["GraphOptions", "NodeOptions", "TextOptions", "TripleOptions"],
     "data.text.corpus": ["Corpus"],
+    "data.text.phrases": ["Phrases"],
     "data.text.text": ["encode_text"],
     "data.triples.triples": ["read_triples", "Triples"],
     "embeddings": ["Embeddings"],

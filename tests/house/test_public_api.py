@@ -13,7 +13,7 @@ NAMES = {
     "fit", "FitResult", "Progress",
     "SkipGram", "CBOW", "NGram", "DeepWalk", "Node2Vec",
     "Embeddings", "WordEmbedder", "NodeEmbedder",
-    "Corpus", "TextOptions", "encode_text",
+    "Corpus", "Phrases", "TextOptions", "encode_text",
     "Graph", "GraphOptions", "read_graph",
     "AttributedGraph", "NeighborLoader", "write_graph",
     "DLRM", "DeepFM", "FactorizationMachine", "LogisticRegression",

@@ -35,6 +35,7 @@ COMMANDS: dict[str, Entry] = {
     "plan": Entry("run.plan", "Memory, bytes and modeled time of a run over hosts.", _RUNS),
     "walk": Entry("run.graph", "Write random walks of a graph, to train on later.", _RUNS),
     "split": Entry("run.graph", "Cut a graph into train edges, test edges and negatives.", _RUNS),
+    "phrases": Entry("run.phrases", "Join words that belong together, such as new_york, in a text.", _RUNS),
     "dimension": Entry("results.evaluate", "How many numbers a vector should have, by the text alone.", _RUNS),
     "nearest": Entry("results.search", "The nearest neighbors of a word or node.", _RESULTS),
     "analogy": Entry("results.search", "A is to B as C is to ...?", _RESULTS),
