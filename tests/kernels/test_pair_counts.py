@@ -190,7 +190,7 @@ def test_merging_adds(first: dict[int, int], second: dict[int, int]) -> None:
     both = merged(run(first), run(second))
     expected = Counter(first) + Counter(second)
     assert both.pair_N.tolist() == sorted(expected)
-    assert both.weight_N2.tolist() == [[expected[pair], 2 * expected[pair]] for pair in sorted(expected)]
+    assert both.weight_NC.tolist() == [[expected[pair], 2 * expected[pair]] for pair in sorted(expected)]
 
 
 @pytest.mark.parametrize("wrong", [{"window": 101}, {"subsample": 2}, {"passes": 0}, {"max_vocab": 1}, {"seed": -1}])
