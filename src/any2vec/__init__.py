@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from any2vec.data.text.phrases import Phrases
     from any2vec.data.text.text import TextOptions, encode_text
     from any2vec.data.triples.triples import Triples, read_triples
+    from any2vec.documents import SIFEncoder
     from any2vec.embeddings import Embeddings
     from any2vec.errors import (
         Any2VecError,
@@ -68,6 +69,7 @@ _NAMES = {
     "data.text.phrases": ["Phrases"],
     "data.text.text": ["encode_text"],
     "data.triples.triples": ["read_triples", "Triples"],
+    "documents": ["SIFEncoder"],
     "embeddings": ["Embeddings"],
     "errors": ["Any2VecError", "DataError", "FormatError", "HostError", "InputError", "Interrupted", "StorageError"],
     "estimators": ["GAMLPClassifier", "NodeEmbedder", "WordEmbedder"],

@@ -12,7 +12,7 @@ NAMES = {
     "__version__",
     "fit", "FitResult", "Progress",
     "SkipGram", "CBOW", "NGram", "DeepWalk", "Node2Vec",
-    "Embeddings", "WordEmbedder", "NodeEmbedder",
+    "Embeddings", "WordEmbedder", "NodeEmbedder", "SIFEncoder",
     "Corpus", "Phrases", "TextOptions", "encode_text",
     "Graph", "GraphOptions", "read_graph",
     "AttributedGraph", "NeighborLoader", "write_graph",

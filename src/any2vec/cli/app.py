@@ -39,6 +39,7 @@ COMMANDS: dict[str, Entry] = {
     "dimension": Entry("results.evaluate", "How many numbers a vector should have, by the text alone.", _RUNS),
     "nearest": Entry("results.search", "The nearest neighbors of a word or node.", _RESULTS),
     "analogy": Entry("results.search", "A is to B as C is to ...?", _RESULTS),
+    "embed": Entry("results.embed", "Vectors of documents, from those of their words.", _RESULTS),
     "score": Entry("results.score", "How likely clicks are, or the classes of nodes, by a trained model.", _RESULTS),
     "evaluate": Entry("results.evaluate", "Score vectors: similarity, analogy, PIP, nodes, links, triples.", _RESULTS),
     "export": Entry("results.search", "Write vectors in the format of another tool.", _RESULTS),

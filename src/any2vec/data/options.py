@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,6 +49,18 @@ class TextOptions:
             return re.compile(self.token_pattern or r"\S+")
         except (re.error, OverflowError, RecursionError) as error:
             raise InputError(f"token_pattern {self.token_pattern!r} is not a regular expression: {error}.") from error
+
+    def words(self, sentence: str | Iterable[Any]) -> list[str]:
+        """As reading makes them: a string is lower-cased and cut by the pattern, a list of words only lower-cased.
+
+        InputError: it is neither.
+        """
+        if isinstance(sentence, str):
+            return self.compiled().findall(sentence.lower() if self.lowercase else sentence)
+        words = list(sentence) if isinstance(sentence, Iterable) else [sentence]
+        if not all(isinstance(word, str | Integral) for word in words):
+            raise InputError(f"a sentence is a string or its words, got {sentence!r:.80}.")
+        return [str(word).lower() if self.lowercase else str(word) for word in words]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -91,7 +91,7 @@ class Phrases:
 
     def __getitem__(self, sentence: str | Iterable[str]) -> list[str]:
         """The words of one sentence (a string, or its words), phrases joined."""
-        words = self._words(sentence)
+        words = self.text.words(sentence)
         connectors = self.options.connector_words()
         for found in self.passes:
             words = list(_joined(words, found, connectors, self.options.delimiter))
@@ -100,14 +100,6 @@ class Phrases:
     def apply(self, sentences: Iterable[str | Iterable[str]]) -> Iterator[list[str]]:
         """The words of each sentence, phrases joined."""
         return (self[sentence] for sentence in sentences)
-
-    def _words(self, sentence: str | Iterable[str]) -> list[str]:
-        if isinstance(sentence, str):
-            return self.text.compiled().findall(sentence.lower() if self.text.lowercase else sentence)
-        words = list(sentence)
-        if not all(isinstance(word, str) for word in words):
-            raise InputError(f"a sentence is a string or its words, got {words!r:.80}.")
-        return [word.lower() for word in words] if self.text.lowercase else words
 
     def write(
         self, source: Any, out: Path | str, *, overwrite: bool = False, threads: int = 0,
