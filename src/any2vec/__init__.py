@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from any2vec.data.graph.reader import read_graph
     from any2vec.data.options import GraphOptions, NodeOptions, TripleOptions
     from any2vec.data.text.corpus import Corpus
+    from any2vec.data.text.phrases import Phrases
     from any2vec.data.text.text import TextOptions, encode_text
     from any2vec.data.triples.triples import Triples, read_triples
+    from any2vec.documents import SIFEncoder
     from any2vec.embeddings import Embeddings
     from any2vec.errors import (
         Any2VecError,
@@ -64,8 +66,10 @@ _NAMES = {
     "data.graph.reader": ["read_graph"],
     "data.options": ["GraphOptions", "NodeOptions", "TextOptions", "TripleOptions"],
     "data.text.corpus": ["Corpus"],
+    "data.text.phrases": ["Phrases"],
     "data.text.text": ["encode_text"],
     "data.triples.triples": ["read_triples", "Triples"],
+    "documents": ["SIFEncoder"],
     "embeddings": ["Embeddings"],
     "errors": ["Any2VecError", "DataError", "FormatError", "HostError", "InputError", "Interrupted", "StorageError"],
     "estimators": ["GAMLPClassifier", "NodeEmbedder", "WordEmbedder"],

@@ -122,19 +122,11 @@ class WordEmbedder(_Embedder):
         embeddings, vectors = self._fitted(), []
         options = TextOptions(**{item.name: getattr(self, item.name) for item in fields(TextOptions)})
         for document in Column(X, None, options.column).values() if is_table(X) else X:
-            rows = embeddings.rows(_words(document, options))
+            rows = embeddings.rows(options.words(document))
             rows = rows[rows >= 0]
             mean = embeddings.vectors[rows].mean(axis=0) if len(rows) else np.zeros(embeddings.dim)
             vectors.append(mean.astype(np.float32))
         return np.asarray(vectors, dtype=np.float32).reshape(-1, embeddings.dim)
-
-
-def _words(document: str | Sequence[Any], options: TextOptions) -> list[str]:
-    """As reading makes them: a string is lower-cased and cut by the pattern, a list of words only lower-cased."""
-    if isinstance(document, str):
-        return options.compiled().findall(document.lower() if options.lowercase else document)
-    words = [str(word) for word in document]
-    return [word.lower() for word in words] if options.lowercase else words
 
 
 @_with_parameters({"deepwalk": any2vec.DeepWalk, "node2vec": any2vec.Node2Vec}, GraphOptions, graph=None)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from any2vec.data.io.direct import Spill
 from any2vec.data.options import PairOptions
-from any2vec.data.text.pair_counts import PairBlock, PairCounts, Run, merged
+from any2vec.data.text.pair_counts import PairBlock, PairCounts
+from any2vec.data.text.sorted_runs import Run, merged
 from any2vec.errors import InputError, StorageError
 from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
 from any2vec.kernels.text import pair_counts as kernel
@@ -189,7 +190,7 @@ def test_merging_adds(first: dict[int, int], second: dict[int, int]) -> None:
     both = merged(run(first), run(second))
     expected = Counter(first) + Counter(second)
     assert both.pair_N.tolist() == sorted(expected)
-    assert both.weight_N2.tolist() == [[expected[pair], 2 * expected[pair]] for pair in sorted(expected)]
+    assert both.weight_NC.tolist() == [[expected[pair], 2 * expected[pair]] for pair in sorted(expected)]
 
 
 @pytest.mark.parametrize("wrong", [{"window": 101}, {"subsample": 2}, {"passes": 0}, {"max_vocab": 1}, {"seed": -1}])

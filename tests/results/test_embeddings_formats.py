@@ -22,6 +22,7 @@ NAMES = {
     "folder": "run",
     "word2vec": "v.txt",
     "word2vec-binary": "v.bin",
+    "fasttext": "v.fasttext.bin",
     "glove": "v.glove",
     "safetensors": "v.safetensors",
     "parquet": "v.parquet",
@@ -33,7 +34,7 @@ NAMES = {
 }
 WITH_OUTPUT = {"folder", "safetensors", "parquet", "arrow", "npz"}
 WITHOUT_COUNTS = {"word2vec", "word2vec-binary", "glove"}
-WITHOUT_BLANKS = {"word2vec", "word2vec-binary", "glove"}
+WITHOUT_BLANKS = {"word2vec", "word2vec-binary", "glove", "fasttext"}
 
 
 def toy(rows: int = 50, dim: int = 7) -> Embeddings:

@@ -21,6 +21,7 @@ NAMES = {
     "folder": "run",
     "word2vec": "v.txt",
     "word2vec-binary": "v.bin",
+    "fasttext": "v.fasttext.bin",
     "glove": "v.glove",
     "safetensors": "v.safetensors",
     "parquet": "v.parquet",
@@ -93,7 +94,9 @@ def test_damaged_files_open_soundly_or_say_why(tmp_path: Path, format: str) -> N
     assert opens_or_says_why(path, format) is None
 
 
-@pytest.mark.parametrize("format", ["word2vec-binary", "safetensors", "npy", "npz", "parquet", "arrow", "folder"])
+@pytest.mark.parametrize(
+    "format", ["word2vec-binary", "fasttext", "safetensors", "npy", "npz", "parquet", "arrow", "folder"]
+)
 def test_every_cut_is_refused(tmp_path: Path, format: str) -> None:
     path = tmp_path / NAMES[format]
     toy().save(path, format=format)

@@ -74,3 +74,16 @@ def test_what_was_mended_is_said(tmp_path: Path) -> None:
 def test_options_of_the_other_objective_are_refused(name: str) -> None:
     with pytest.raises(InputError, match="hierarchical"):
         SkipGram(objective="hierarchical", **{name: {"num_negatives": 7, "kernel": "classic"}[name]})
+
+
+def test_a_result_is_trained_on_with_more_words() -> None:
+    first = any2vec.fit(SkipGram(dim=4, min_count=1, subsample=0), [["a", "b", "c"]] * 60, epochs=2, threads=1)
+    model = SkipGram(dim=4, min_count=1, subsample=0, learning_rate=0.01)
+    later = any2vec.fit(model, [["a", "new"]] * 40, epochs=2, threads=1, init=first).embeddings
+    assert sorted(later) == ["a", "b", "c", "new"]
+    assert dict(zip(later, later.counts.tolist(), strict=True)) == {"a": 100, "b": 60, "c": 60, "new": 40}
+    assert np.array_equal(later[["b", "c"]], first.embeddings[["b", "c"]]) and not np.array_equal(
+        later["a"], first.embeddings["a"]
+    )
+    same = any2vec.fit(model, [["a", "new"]] * 40, epochs=2, threads=1, init=first.embeddings).embeddings
+    assert np.array_equal(same.vectors, later.vectors)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from any2vec.checks import MAX_SEED, check_number, check_whole, did_you_mean
+from any2vec.checks import MAX_SEED, check_choice, check_number, check_whole, did_you_mean
 from any2vec.errors import DataError, InputError
 
 BAD_BYTES = ("error", "replace", "skip")
@@ -48,6 +49,18 @@ class TextOptions:
             return re.compile(self.token_pattern or r"\S+")
         except (re.error, OverflowError, RecursionError) as error:
             raise InputError(f"token_pattern {self.token_pattern!r} is not a regular expression: {error}.") from error
+
+    def words(self, sentence: str | Iterable[Any]) -> list[str]:
+        """As reading makes them: a string is lower-cased and cut by the pattern, a list of words only lower-cased.
+
+        InputError: it is neither.
+        """
+        if isinstance(sentence, str):
+            return self.compiled().findall(sentence.lower() if self.lowercase else sentence)
+        words = list(sentence) if isinstance(sentence, Iterable) else [sentence]
+        if not all(isinstance(word, str | Integral) for word in words):
+            raise InputError(f"a sentence is a string or its words, got {sentence!r:.80}.")
+        return [str(word).lower() if self.lowercase else str(word) for word in words]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,3 +202,62 @@ class TripleOptions:
     def __post_init__(self) -> None:
         check_delimiter(self.delimiter)
         object.__setattr__(self, "use_columns", joined_columns(self.use_columns, "head,relation,tail or head,tail"))
+
+
+ENGLISH_CONNECTORS = [
+    "a",
+    "an",
+    "the",
+    "for",
+    "of",
+    "with",
+    "without",
+    "at",
+    "from",
+    "to",
+    "in",
+    "on",
+    "by",
+    "and",
+    "or",
+]
+"""articles, prepositions and conjunctions, as gensim's ENGLISH_CONNECTOR_WORDS"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhraseOptions:
+    """Which words that stand next to each other are a phrase (Mikolov et al. 2013, arXiv 1310.4546, section 4).
+
+    Scores, of words a and b that occur #a and #b times and #ab times as neighbors, among V different words and pairs
+    and N words: default, (#ab - min_count) V / (#a #b), as gensim's and, with N for V, the original tool's; npmi, the
+    pointwise mutual information log(#ab N / (#a #b)) over -log(#ab / N), in [-1, 1] (Bouma 2009).
+    """
+
+    min_count: int = 5
+    """pairs seen less often are no phrases, 1 or more"""
+    threshold: float = 10.0
+    """the score that a phrase is above: 0 or more; of npmi -1..1"""
+    scoring: Literal["default", "npmi"] = "default"
+    """how pairs are scored"""
+    passes: int = 1
+    """times that phrases are sought among the words and phrases before: 2 finds up to four words, 1..8"""
+    delimiter: str = "_"
+    """what stands between the words of a phrase"""
+    connectors: str = ""
+    """words that may stand within a phrase and not at its ends, by commas, such as of,the; english: the usual ones"""
+
+    def __post_init__(self) -> None:
+        check_whole("min_count", self.min_count, 1, 2**62)
+        low, high = (-1, 1) if self.scoring == "npmi" else (0, float("1e300"))
+        check_number("threshold", self.threshold, low, high)
+        check_choice("scoring", self.scoring, ("default", "npmi"))
+        check_whole("passes", self.passes, 1, 8)
+        if not self.delimiter or self.delimiter.split() != [self.delimiter]:
+            raise InputError(f"delimiter must be characters other than white space, got {self.delimiter!r}.")
+        if not isinstance(self.connectors, str):
+            object.__setattr__(self, "connectors", ",".join(self.connectors))
+
+    def connector_words(self) -> frozenset[str]:
+        """The connectors, one by one."""
+        words = ENGLISH_CONNECTORS if self.connectors == "english" else self.connectors.split(",")
+        return frozenset(filter(None, words))

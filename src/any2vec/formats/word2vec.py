@@ -95,9 +95,17 @@ def parse_header(line: bytes, where: str) -> tuple[int, int]:
     return rows, dim
 
 
+FASTTEXT_MAGIC = (793712314).to_bytes(4, "little")
+
+
 def sniff(path: Path) -> str:
-    """Whether a file is "word2vec", "word2vec-binary" or "glove", by its first megabyte. FormatError for others."""
+    """Whether a file is "word2vec", "word2vec-binary", "fasttext" or "glove", by its first megabyte.
+
+    FormatError for others.
+    """
     head = next(read_blocks(path))
+    if head.startswith(FASTTEXT_MAGIC):
+        return "fasttext"
     line, _, body = head.partition(b"\n")
     has_header = _HEADER.fullmatch(line) is not None
     text = body if has_header else head
@@ -197,7 +205,7 @@ _LONGEST_KEY = 1 << 16
 _BLOCK_ROWS = 4096
 
 
-class _Bytes:
+class TakenBytes:
     """A stream of blocks, taken a few bytes at a time."""
 
     def __init__(self, blocks: Iterator[bytes], where: str) -> None:
@@ -213,14 +221,14 @@ class _Bytes:
         """What stands before the next `end`, which is skipped too."""
         while (stop := self._data.find(end, self._at)) < 0 or stop - self._at > _LONGEST_KEY:
             if stop >= 0 or len(self._data) - self._at > _LONGEST_KEY or not self._more():
-                raise FormatError(f"{self._where}: cut short, or not word2vec binary (a key does not end).")
+                raise FormatError(f"{self._where}: cut short, or no such file (a key does not end).")
         found, self._at = self._data[self._at : stop], stop + len(end)
         return found
 
     def take(self, size: int) -> bytes:
         while len(self._data) - self._at < size:
             if not self._more():
-                raise FormatError(f"{self._where}: cut short within a row of numbers.")
+                raise FormatError(f"{self._where}: cut short.")
         found, self._at = self._data[self._at : self._at + size], self._at + size
         return found
 
@@ -234,7 +242,7 @@ class _Bytes:
 
 def read(path: Path, mmap: bool) -> Table:
     """word2vec binary, plain or packed, with or without the newline after each row. Memory O(block) beside the rows."""
-    stream = _Bytes(read_blocks(path, block_bytes=1 << 22), path.name)
+    stream = TakenBytes(read_blocks(path, block_bytes=1 << 22), path.name)
     rows, dim = parse_header(stream.until(b"\n"), path.name)
     keys: list[str] = []
     matrix = GrowingMatrix(dim)

@@ -67,7 +67,7 @@ def fit(
     out: str | Path | None = None,
     overwrite: bool = False,
     resume: bool = False,
-    init: Embeddings | str | Path | None = None,
+    init: Embeddings | FitResult | str | Path | None = None,
     callback: Callable[[Progress], None] | None = None,
     on_epoch: Callable[[int, Embeddings], None] | None = None,
     stage: Stage | None = None,
@@ -102,7 +102,8 @@ def fit(
         out: run folder to write; None keeps the result in memory alone, without checkpoints.
         overwrite: replace the run that is in `out`; its result stays until the new one is whole.
         resume: go on from the checkpoint in `out`, or start afresh if there is none; a finished run stands as it is.
-        init: vectors to start from, matched by key; keys that the data lack are kept. For words and nodes.
+        init: vectors, or the result of a run, to start from, matched by key: keys of both train on, new ones start
+            afresh, those that the data lack are kept, and counts are added up. For words and nodes.
         callback: is called with every progress record.
         on_epoch: called at the end of each epoch with (its number from 1, the vectors so far); they change when it
             returns. Under torchrun rank 0's is called, and no other need be given.
@@ -140,7 +141,7 @@ def fit(
         from any2vec.data.clicks.schema import ClickReading
 
         given["clicks"] = ClickReading(schema=schema)  # type: ignore[arg-type]
-    start: Any = Path(init) if isinstance(init, str) else init
+    start: Any = Path(init) if isinstance(init, str) else init.embeddings if isinstance(init, FitResult) else init
     spec = RunSpec(
         task=task.name, model=config, data=data,
         reading={kind: options for kind, options in given.items() if options is not None},

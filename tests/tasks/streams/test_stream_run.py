@@ -142,13 +142,30 @@ def test_each_new_line_is_trained_once_and_duplicates_are_counted() -> None:
     assert sum(batch.words for batch in batches) == sum(len(lines[number].split()) for number in ids)
 
 
-@pytest.mark.parametrize("limit", [{"words": 500}, {"steps": 3}])
-def test_limits_end_behind_the_batch_that_reaches_them(limit: dict[str, int]) -> None:
+def test_steps_end_behind_so_many_batches() -> None:
+    assert len(made(lines_of(400), [40], range(400), limits=Limits(steps=3))) == 3
+
+
+@pytest.mark.parametrize("words", [1, 37, 500])
+def test_words_end_with_the_line_that_reaches_them(words: int) -> None:
+    """However large a batch may be; the lines behind it come first where the run goes on."""
     lines = lines_of(400)
-    batches = made(lines, [40], range(400), limits=Limits(**limit))
-    words = [batch.words for batch in batches]
-    assert len(words) == limit.get("steps", len(words))
-    assert sum(words[:-1]) < limit.get("words", 10**9) <= (sum(words) if "words" in limit else 10**9)
+    counts = np.cumsum([len(line.split()) for line in lines])
+    last = int(np.searchsorted(counts, words))
+    for size in (700, 1 << 19):
+        batches = made(lines, [40], range(400), limits=Limits(words=words), batch_bytes=size)
+        assert sum(batch.words for batch in batches) == counts[last]
+        assert [int(one) for batch in batches for found in batch.lines for one in found.ids] == list(range(last + 1))
+
+
+def test_lines_behind_the_limit_are_trained_when_the_run_goes_on(text: Path, tmp_path: Path) -> None:
+    whole = train(text, tmp_path / "whole")
+    train(text, tmp_path / "parts", words=500)
+    parts = train(text, tmp_path / "parts", resume=True)
+    assert parts.summary["words"] == whole.summary["words"] > 500
+    assert dict(zip(parts.embeddings, parts.embeddings.counts.tolist(), strict=True)) == dict(
+        zip(whole.embeddings, whole.embeddings.counts.tolist(), strict=True)
+    )
 
 
 def test_a_peek_shows_what_has_come_and_waits_for_nothing() -> None:

@@ -105,6 +105,10 @@ class StreamVocabulary:
 
     # ---- encoding
 
+    def num_words(self, line: bytes) -> int:
+        """How many words a line has, as `encode` would find them."""
+        return len(self._normalizer.options.words(line.replace(b"\0", b" ").decode("utf-8", "replace")))
+
     def encode(self, text_B: np.ndarray, stop_N: np.ndarray) -> np.ndarray:
         """The tokens int32 (P,) of whole lines: rows, max_rows for a word without one, -1 behind a line with words.
 

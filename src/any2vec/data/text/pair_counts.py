@@ -13,25 +13,16 @@ import numpy as np
 from any2vec.data.io.direct import Spill
 from any2vec.data.options import PairOptions
 from any2vec.data.text.corpus import Corpus
+from any2vec.data.text.sorted_runs import Run, SortedRuns, merge_all
 from any2vec.data.vocab.vocabulary import keep_probabilities
 from any2vec.errors import DataError
 
 BUFFER_KEYS = 1 << 22
 BLOCK_PAIRS = 1 << 22
 """pairs of one block of rows, unless a single row has more"""
-_PAIR_BYTES = 24
 
 Stage = Callable[[str, int, int | None], None]
 """called with (what is done, how far, of how much)"""
-
-
-class Run(NamedTuple):
-    """Pairs, ascending and distinct, and how often each came."""
-
-    pair_N: np.ndarray
-    """uint64 (N,): row * V + other row"""
-    weight_N2: np.ndarray
-    """int64 (N, 2): W times the expected count, by part of the corpus"""
 
 
 class PairBlock(NamedTuple):
@@ -65,8 +56,7 @@ class PairCounts:
         """W times the pairs of each row, by part: the marginals"""
         self._block = block_pairs
         self._key_B = np.empty(max(buffer_keys, 4 * window), np.uint64)
-        self._runs: list[Run] = []
-        self._stored: list[Run] = []
+        self._runs = SortedRuns(spill, 2)
 
     # ---- counting
 
@@ -100,33 +90,26 @@ class PairCounts:
             return
         run = Run(pair_N[:size].copy(), weight_N2[:size].copy())
         row_N = (run.pair_N // np.uint64(self.num_rows)).astype(np.int64)
-        sums = [np.bincount(row_N, run.weight_N2[:, part], self.num_rows) for part in range(2)]
+        sums = [np.bincount(row_N, run.weight_NC[:, part], self.num_rows) for part in range(2)]
         self.add_run(run, np.stack(sums, 1).astype(np.int64))  # sums of whole numbers below 2**53: exact
 
     def add_run(self, run: Run, sum_V2: np.ndarray) -> None:
         """Add pairs that are counted already, and the marginals int64 (V, 2) that they are a part of."""
         self.sum_V2 += sum_V2
-        self._runs.append(run)
-        while len(self._runs) > 1 and 2 * len(self._runs[-1].pair_N) >= len(self._runs[-2].pair_N):
-            self._runs.append(merged(self._runs.pop(), self._runs.pop()))
-        if sum(len(run.pair_N) for run in self._runs) * _PAIR_BYTES > self.spill.budget_bytes:
-            pair_N, weight_N2 = self.spill.store(*_all(self._runs))
-            self._stored.append(Run(pair_N, weight_N2))
-            self._runs = []
+        self._runs.add(run)
 
     # ---- reading
 
     def blocks(self) -> Iterator[PairBlock]:
         """All pairs, ascending, by blocks of whole rows that cover 0..V without a gap."""
-        self._runs = [_all(self._runs)] if self._runs else []
-        runs = [*self._stored, *self._runs]
+        runs = self._runs.all()
         start, place_R = 0, [0] * len(runs)
         while start < self.num_rows:
             stop, end_R = self._cut(runs, start, place_R)
             ends = zip(runs, place_R, end_R, strict=True)
-            whole = _all([Run(run.pair_N[first:last], run.weight_N2[first:last]) for run, first, last in ends])
+            whole = merge_all([Run(run.pair_N[first:last], run.weight_NC[first:last]) for run, first, last in ends])
             row_N, other_N = np.divmod(whole.pair_N, np.uint64(self.num_rows))
-            yield PairBlock(start, stop, row_N.astype(np.int64), other_N.astype(np.int64), whole.weight_N2)
+            yield PairBlock(start, stop, row_N.astype(np.int64), other_N.astype(np.int64), whole.weight_NC)
             start, place_R = stop, end_R
 
     def _cut(self, runs: list[Run], start: int, place_R: list[int]) -> tuple[int, list[int]]:
@@ -143,27 +126,6 @@ class PairCounts:
             else:
                 high = middle - 1
         return low, ends(low)
-
-
-def merged(first: Run, second: Run) -> Run:
-    """Both runs as one."""
-    from any2vec.kernels.text.pair_counts import merge_sorted
-
-    most = len(first.pair_N) + len(second.pair_N)
-    pair_N, weight_N2 = np.empty(most, np.uint64), np.empty((most, 2), np.int64)
-    size = merge_sorted(*first, *second, pair_N, weight_N2)
-    return Run(pair_N[:size], weight_N2[:size])
-
-
-def _all(runs: list[Run]) -> Run:
-    """All of them as one, the shortest first."""
-    left = sorted(runs, key=lambda run: len(run.pair_N))
-    if not left:
-        return Run(np.empty(0, np.uint64), np.empty((0, 2), np.int64))
-    while len(left) > 1:
-        left.append(merged(left.pop(0), left.pop(0)))
-        left.sort(key=lambda run: len(run.pair_N))
-    return left[0]
 
 
 def count_corpus(

@@ -29,7 +29,7 @@ class RecordColumn:
         self.kind, self._sentences = "text", None
         if form == "jsonl":
             self._check(list(next(self._records(), (0, {}))[1]), "JSON Lines")
-            self._sentences = Sentences(self._values())
+            self._sentences = Sentences(value for value in self._values() if value is not None)
             self._sentences.name, self.kind = self.name, self._sentences.kind
         else:
             self._delimiter = "\t" if form == "tsv" else self._guess()
@@ -44,6 +44,15 @@ class RecordColumn:
         with self._errors():
             for batch in self._open(self._column):
                 yield lines_of(batch.column(0), self.name)
+
+    def values(self) -> Iterator[Any]:
+        """Record by record a string or a list; of a missing one an empty string. Blank lines are no records."""
+        if self._sentences is not None:
+            yield from (value if value is not None else "" for value in self._values())
+            return
+        with self._errors():
+            for batch in self._open(self._column):
+                yield from (value.decode("utf-8", "replace") for value in batch.column(0).to_pylist())
 
     def _check(self, names: list[str], form: str) -> None:
         listed = ", ".join(names) or "none"
@@ -100,10 +109,9 @@ class RecordColumn:
     def _values(self) -> Iterable[Any]:
         for number, record in self._records():
             value = record.get(str(self._column))
-            if value is not None:
-                if not isinstance(value, str | list):
-                    self._wrong(number, f"has {type(value).__name__} in {self._column!r}, where text or a list belongs")
-                yield value
+            if not isinstance(value, str | list | None):
+                self._wrong(number, f"has {type(value).__name__} in {self._column!r}, where text or a list belongs")
+            yield value
 
     def _wrong(self, number: int, what: str, line: bytes = b"") -> NoReturn:
         shown = f": {line[:60].decode('utf-8', 'replace')!r}" if line else ""

@@ -22,7 +22,7 @@ from any2vec.models.stream.token_batch import GAP, LinesOf, TokenBatch
 from any2vec.sources.base.cutter import LineBatch
 from any2vec.sources.base.inflow import Inflow
 from any2vec.sources.base.records import SeenLines
-from any2vec.tasks.stream.line_queue import Cut, LineQueue
+from any2vec.tasks.stream.line_queue import Cut, LineQueue, split_lines
 from any2vec.tasks.stream.recent_pairs import RecentPairs
 from any2vec.tasks.stream.replay import Replay
 from any2vec.types import State, Stateful, Work
@@ -38,7 +38,7 @@ class Limits:
     """Where a run ends, if anywhere."""
 
     words: int | None = None
-    """of the whole run: the batch that reaches it is the last"""
+    """of the whole run: the line that reaches it is the last"""
     steps: int | None = None
     """batches of the whole run"""
 
@@ -182,8 +182,24 @@ class TokenBatches:
         if self._stops or self.lines.is_empty:
             return []
         self._waited = 0.0
-        made = self._encode(self.lines.cut())
+        made = self._encode(self._within_limit(self.lines.cut()))
         return [made] if self.replay is None else [made, self._replayed(self.replay, made.tokens)]
+
+    def _within_limit(self, cut: Cut) -> Cut:
+        """The cut as far as the line with which the words of the run are reached; what is behind waits in the queue."""
+        left = None if self.limits.words is None else self.limits.words - self.words
+        if left is None or sum(part.text_B.size for part in cut.parts) < 2 * left:  # a word has a byte and a blank
+            return cut
+        for number, part in enumerate(cut.parts):
+            raw, start = part.text_B.tobytes(), 0
+            for line, stop in enumerate(part.stop_N.tolist(), 1):
+                left -= self.vocabulary.num_words(raw[start:stop])
+                start = stop
+                if left <= 0:
+                    first, rest = split_lines(part, line)
+                    self.lines.put_back([one for one in (rest, *cut.parts[number + 1 :]) if len(one.stop_N)])
+                    return replace(cut, parts=[*cut.parts[:number], first])
+        return cut
 
     def _take(self, batch: LineBatch) -> None:
         fresh_N = None if self.seen is None or not len(batch) else self.seen.fresh(batch.key_N)

@@ -86,7 +86,7 @@ class LineQueue:
             part = self._parts.popleft()
             lines = int(np.searchsorted(part.stop_N, wanted)) + 1
             if lines < len(part.stop_N):
-                part, rest = _split(part, lines)
+                part, rest = split_lines(part, lines)
                 self._parts.appendleft(rest)
             parts.append(part)
             wanted -= part.text_B.size
@@ -94,6 +94,11 @@ class LineQueue:
         duplicates, self._duplicates = self._duplicates, Counter()
         sources = sorted({part.source for part in parts})
         return Cut([_joined([part for part in parts if part.source == source]) for source in sources], duplicates)
+
+    def put_back(self, parts: Sequence[Lines]) -> None:
+        """Lines of a cut that come first in the next one."""
+        self._parts.extendleft(reversed(parts))
+        self.num_bytes += sum(part.text_B.size for part in parts)
 
     def state_dict(self) -> State:
         """What is in it: the text, and by part its source, its number of lines and, as JSON, their ids."""
@@ -120,7 +125,7 @@ class LineQueue:
         self._duplicates = Counter(dict(state["duplicates"].tolist()))
 
 
-def _split(part: Lines, lines: int) -> tuple[Lines, Lines]:
+def split_lines(part: Lines, lines: int) -> tuple[Lines, Lines]:
     at = int(part.stop_N[lines - 1])
     first = Lines(part.source, part.text_B[:at], part.stop_N[:lines], part.ids[:lines])
     return first, Lines(part.source, part.text_B[at:], part.stop_N[lines:] - at, part.ids[lines:])

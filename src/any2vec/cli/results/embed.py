@@ -1,0 +1,115 @@
+"""`any2vec embed`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from any2vec.cli.bar import Bar
+from any2vec.cli.options import Flag, flags_of, out_option, with_flags
+from any2vec.cli.output import AsJson, details, guarded, print_json, show
+from any2vec.cli.results.search import Result
+from any2vec.cli.run.flags import check_input
+from any2vec.data.io.array_file import ArrayFile, map_array
+from any2vec.data.io.storage import check_file_free, storage_errors
+from any2vec.data.options import TextOptions
+from any2vec.errors import DataError, InputError
+
+if TYPE_CHECKING:
+    from any2vec.documents import SIFEncoder
+
+_BLOCK_ROWS = 8192
+
+
+@cache
+def text_flags() -> dict[str, Flag]:
+    """Flags of reading text."""
+    return flags_of({"text": TextOptions}, {"text": "Reading text"})
+
+
+def _embed(
+    result: Result,
+    text: Annotated[list[str], typer.Argument(metavar="TEXT...", help="A line, or a row of a table, is a document.")],
+    out: Annotated[Path, out_option("Vectors to write, in the format of its suffix; a folder without one.", "file")],
+    a: Annotated[float, typer.Option("--a", help="A word of share p weighs a / (a + p).")] = 1e-3,
+    components: Annotated[
+        int, typer.Option("--components", min=0, help="First principal components of the documents to take away.")
+    ] = 1,
+    save: Annotated[
+        Path | None, typer.Option("--save", help="Keep weights and components, for later texts.", show_default=False)
+    ] = None,
+    encoder: Annotated[
+        Path | None, typer.Option("--encoder", help="Those that --save kept: none are sought.", show_default=False)
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option("--format", "-f", help="Format of --out; read off it when not given.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out and --save.")] = False,
+    as_json: AsJson = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    **values: Any,
+) -> None:
+    """Vectors of documents, from those of their words (SIF; Arora et al. 2017).
+
+    any2vec embed runs/words notes.txt --out notes.npy --save notes.sif
+
+    any2vec embed runs/words later.txt --out later.npy --encoder notes.sif
+
+    The key of a document is its number, from 0. Empty lines are documents, too: zeros.
+    """
+    from any2vec.data.text.documents import Documents
+    from any2vec.documents import SIFEncoder
+    from any2vec.embeddings import Embeddings
+
+    if encoder is not None and save is not None:
+        raise InputError("--save is of finding components; leave it out where --encoder gives them.")
+    for path in text:
+        check_input(path)
+    for place in (out, save):
+        if place is not None and not (overwrite and place.is_dir()):
+            check_file_free(place, overwrite)
+    words, reading = Embeddings.load(result), TextOptions(**values)
+    if words.counts is None and "-" in text and encoder is None:
+        raise InputError("These vectors have no counts, so the text is read twice; give a file, not standard input.")
+    sif = SIFEncoder(words, a, components, reading) if encoder is None else SIFEncoder.load(encoder, words, reading)
+    with Bar(quiet) as bar:
+        documents = Documents.of_files(text, reading)
+        blocks = sif.fit_blocks(documents) if encoder is None else sif.means(documents)
+        size = _write(sif, blocks, out, format, overwrite, bar)
+    if save is not None:
+        sif.save(save, overwrite)
+    if as_json:
+        print_json({"out": str(out), "documents": size, "dim": words.dim, "saved": save})
+    else:
+        pairs = [("documents", f"{size:,} × {words.dim}"), ("written", str(out))]
+        show(details("", pairs))
+
+
+def _write(
+    sif: SIFEncoder, blocks: Iterable[np.ndarray], out: Path, format: str | None, overwrite: bool, bar: Bar
+) -> int:
+    """Write vectors of documents, which wait in a file until what they have in common is known; returns how many."""
+    from any2vec.embeddings import Embeddings
+
+    with tempfile.TemporaryDirectory(prefix="any2vec.") as folder:
+        with storage_errors(folder), closing(ArrayFile(Path(folder) / "v.npy", np.float32, (sif.dim,))) as file:
+            for block in blocks:
+                file.append(block)
+                bar.stage("embedding documents", file.length, None)
+        if file.length == 0:
+            raise DataError("There are no documents; give text with a line at least.")
+        vectors = map_array(file.path, np.float32, (file.length, sif.dim), "r+")
+        for first in range(0, len(vectors), _BLOCK_ROWS):
+            vectors[first : first + _BLOCK_ROWS] = sif.without_common(vectors[first : first + _BLOCK_ROWS])
+        Embeddings(np.arange(len(vectors)), vectors).save(out, format, overwrite)
+    return file.length
+
+
+embed = with_flags(guarded(_embed), text_flags())
