@@ -5,6 +5,7 @@ Letters: M interactions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,11 +124,11 @@ def _of_lines(text: bytes, name: str, form: _Form, lines: int, is_first: bool) -
     where = display(name)
     if form.mark == " ":
         text = b"\n".join(b" ".join(line.split()) for line in text.split(b"\n"))
+    text = re.sub(rb"(?m)^\s*#.*$", b"", text)  # a comment may have as many fields as a row
     try:
         with arrow_errors(f"{where} cannot be read from line {lines + 1:,} on"):
             columns = split_lines(
-                text, form.mark, form.num_columns, list(form.chosen), pa.large_string(), quotes=form.mark in ",;",
-                comment=_COMMENT,
+                text, form.mark, form.num_columns, list(form.chosen), pa.large_string(), quotes=form.mark in ",;"
             )  # fmt: skip
     except FieldCountError as wrong:
         raise DataError(

@@ -27,6 +27,8 @@ from any2vec.types import ProgressLine, Round, Span, Stats, Work
 
 Tables = dict[str, np.ndarray]
 _SIDES = ("users", "items")
+_PIECES = 32
+"""of an epoch of ALS at least, so that threads share it evenly"""
 
 
 def fresh_rows(side: str, rows: int, model: BPR | ALS, seed: int) -> np.ndarray:
@@ -89,7 +91,8 @@ class ALSLearner:
         self._num_users = len(data.users)
         self.num_positions = len(data.users) + len(data.items)
         pairs_of_row = 1 + 2 * len(data) // self.num_positions
-        self.unit, self.piece = 1, piece_positions(1, model.dim * (model.dim + pairs_of_row) * (2 + model.cg_steps))
+        cost = model.dim * (model.dim + pairs_of_row) * (2 + model.cg_steps)
+        self.unit, self.piece = 1, min(piece_positions(1, cost), 1 + self.num_positions // _PIECES)
         self._gram: tuple[tuple[int, str], np.ndarray] | None = None
         self._threads = TrainingThreads(threads)
 
