@@ -102,8 +102,7 @@ class Recommender:
     def reading(self, source: Any) -> InteractionOptions | None:
         """How interactions are read where nobody says it: files of text as those of training."""
         names = source if isinstance(source, list) else [source]
-        is_text = all(isinstance(one, str | Path) and (str(one) == "-" or form_of(str(one)) == "text") for one in names)
-        return self.options if is_text else None
+        return self.options if all(map(_is_text, names)) else None
 
     def best(
         self, row_B: np.ndarray, k: int, exclude: Interactions | None = None, threads: int = 0
@@ -196,6 +195,11 @@ class Recommender:
                 raise FormatError(f"{folder} is damaged: {name} of shape {found} where {wanted} belong; train again.")
         keys = UserKeys(users, bool(about.get("integer_users")))
         return cls(model, keys, items.keys, user_UD, np.ascontiguousarray(items.vectors), bias_I, options)
+
+
+def _is_text(source: Any) -> bool:
+    """Whether it is a name, and none of a file of columns."""
+    return isinstance(source, str | Path) and not (Path(source).is_file() and form_of(str(source)) != "text")
 
 
 def of_length_one(row_VD: np.ndarray) -> np.ndarray:
