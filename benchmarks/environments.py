@@ -27,6 +27,7 @@ PINS: dict[str, tuple[str, ...]] = {
     ),
     "fastnode2vec": ("fastnode2vec==0.0.7", "gensim==4.4.0", "numpy==2.2.6", "numba==0.61.2", "scipy==1.15.3"),
     "lightgbm": ("lightgbm==4.7.0", "scikit-learn==1.9.1", "numpy==2.4.6", "scipy==1.17.1"),
+    "implicit": ("implicit==0.7.3", "numpy==2.4.6", "scipy==1.17.1", "threadpoolctl==3.8.0", "tqdm==4.70.1"),
     # fbgemm's CPU build 1.8 loads beside torch 2.13; 1.9 does not.
     "torchrec": (
         "fbgemm-gpu-cpu==1.8.0",

@@ -50,6 +50,7 @@ TABLES = {
     "admm": "benchmarks.layers.table",
     "streams": "benchmarks.streams.table",
     "graph-networks": "benchmarks.graphs.table",
+    "recommend": "benchmarks.recommend.table",
     "versions": "benchmarks.versions.table",
 }
 """name of a table -> the module that has it as TABLE; every issue that promises figures adds its own"""

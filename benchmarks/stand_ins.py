@@ -175,6 +175,16 @@ def _pack(target: Path, lines: Iterable[str]) -> None:
     target.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
 
 
+def _sets_of_users(target: Path) -> None:
+    """A user has items of its group: in the test every third one, else the others."""
+    draw, is_test = Random(5), target.name.startswith("test")
+    lines = []
+    for user in range(NODES):
+        own = draw.sample(range(user % GROUPS, NODES, GROUPS), 30)
+        lines.append(" ".join(map(str, [user, *(own[::3] if is_test else own[1::3] + own[2::3])])))
+    _pack(target, lines)
+
+
 FILES: dict[str, Callable[[Path], None]] = {
     "text-enwiki2015/enwiki2015.clean.txt.zst": _text,
     **dict.fromkeys(
@@ -203,6 +213,9 @@ FILES: dict[str, Callable[[Path], None]] = {
     "rec-ml100k/ml-100k.user.gz": _users,
     "rec-ml100k/ml-100k.item.gz": _films,
     "rec-ml100k/u.data.gz": _stars,
+    "rec-ml1m/ml1m.user_movies.txt.gz": _sets_of_users,
+    "rec-gowalla/train.txt.gz": _sets_of_users,
+    "rec-gowalla/test.txt.gz": _sets_of_users,
     "kg-fb15k-237/FB15k-237.tar.gz": _triples,
     "kg-wn18rr/WN18RR.tar.gz": _triples,
 }  # fmt: skip

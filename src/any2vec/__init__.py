@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from any2vec.data.clicks.schema import ClickSchema
     from any2vec.data.graph.graph import Graph
     from any2vec.data.graph.reader import read_graph
+    from any2vec.data.interactions.interactions import Interactions, read_interactions
+    from any2vec.data.interactions.options import InteractionOptions
     from any2vec.data.options import GraphOptions, NodeOptions, TripleOptions
     from any2vec.data.text.corpus import Corpus
     from any2vec.data.text.phrases import Phrases
@@ -37,12 +39,15 @@ if TYPE_CHECKING:
         StorageError,
     )
     from any2vec.estimators import GAMLPClassifier, NodeEmbedder, WordEmbedder
+    from any2vec.item_recommender import ItemRecommender
     from any2vec.models.clicks.config import DLRM, DeepFM, FactorizationMachine, LogisticRegression
     from any2vec.models.clicks.scorer import ClickScorer
     from any2vec.models.layers.classifier import NodeClassifier
     from any2vec.models.layers.ga_mlp import GAMLP
     from any2vec.models.networks.classifier import NetworkClassifier
     from any2vec.models.networks.config import APPNP, GAT, GCN, GIN, GATv2, GraphSAGE
+    from any2vec.models.recommend.config import ALS, BPR, Item2Vec
+    from any2vec.models.recommend.recommender import Recommender
     from any2vec.models.stream.config import StreamCharLstm, StreamNGram, StreamSkipGram
     from any2vec.models.triples.config import ComplEx, DistMult, DotProduct, RotatE, TransE
     from any2vec.models.triples.scorer import TripleScorer
@@ -64,6 +69,8 @@ _NAMES = {
     "data.clicks.schema": ["ClickSchema"],
     "data.graph.graph": ["Graph"],
     "data.graph.reader": ["read_graph"],
+    "data.interactions.interactions": ["Interactions", "read_interactions"],
+    "data.interactions.options": ["InteractionOptions"],
     "data.options": ["GraphOptions", "NodeOptions", "TextOptions", "TripleOptions"],
     "data.text.corpus": ["Corpus"],
     "data.text.phrases": ["Phrases"],
@@ -73,12 +80,15 @@ _NAMES = {
     "embeddings": ["Embeddings"],
     "errors": ["Any2VecError", "DataError", "FormatError", "HostError", "InputError", "Interrupted", "StorageError"],
     "estimators": ["GAMLPClassifier", "NodeEmbedder", "WordEmbedder"],
+    "item_recommender": ["ItemRecommender"],
     "models.clicks.config": ["DeepFM", "DLRM", "FactorizationMachine", "LogisticRegression"],
     "models.clicks.scorer": ["ClickScorer"],
     "models.layers.classifier": ["NodeClassifier"],
     "models.layers.ga_mlp": ["GAMLP"],
     "models.networks.classifier": ["NetworkClassifier"],
     "models.networks.config": ["APPNP", "GAT", "GATv2", "GCN", "GIN", "GraphSAGE"],
+    "models.recommend.config": ["ALS", "BPR", "Item2Vec"],
+    "models.recommend.recommender": ["Recommender"],
     "models.stream.config": ["StreamCharLstm", "StreamNGram", "StreamSkipGram"],
     "models.triples.config": ["ComplEx", "DistMult", "DotProduct", "RotatE", "TransE"],
     "models.triples.scorer": ["TripleScorer"],

@@ -25,6 +25,7 @@ FLOORS = {
     "sync": 4, "evaluate": 4, "nn": 4.1, "models": 4.2,
     "train": 5, "tasks": 5.2, "report": 5.5,
     "any2vec": 6, "__main__": 8, "doctor": 6, "testing": 6.2, "estimators": 6.5, "documents": 6.5,
+    "item_recommender": 6.5,
     "cli": 7,
 }  # fmt: skip
 """room -> floor (ARCHITECTURE, section 2; halves order the rooms that share a storey)"""
@@ -32,7 +33,7 @@ DOORS = {
     "matplotlib": {"report"}, "PIL": {"report"},
     "typer": {"cli"}, "rich": {"cli"}, "click": {"cli"},
     "numba": {"kernels"}, "llvmlite": {"kernels"},
-    "sklearn": {"evaluate", "report", "estimators", "documents"},
+    "sklearn": {"evaluate", "report", "estimators", "documents", "item_recommender"},
     "pyarrow": {"data", "formats"}, "zstandard": {"data"}, "safetensors": {"formats"},
     "usearch": {"neighbors"}, "gensim": {"formats"}, "networkx": {"data"}, "torch_geometric": {"data", "sampling"},
     "torch": {"cluster", "data", "formats", "models", "nn", "sampling"}, "ray": {"cluster"}, "pymetis": {"plan"},

@@ -19,6 +19,8 @@ NAMES = {
     "DLRM", "DeepFM", "FactorizationMachine", "LogisticRegression",
     "ComplEx", "DistMult", "TransE", "RotatE", "DotProduct",
     "Triples", "TripleOptions", "TripleScorer", "read_triples",
+    "BPR", "ALS", "Item2Vec", "Interactions", "InteractionOptions", "read_interactions", "Recommender",
+    "ItemRecommender",
     "Clicks", "ClickSchema", "ClickScorer", "read_clicks",
     "GAMLP", "GAMLPClassifier", "NodeOptions", "NodeClassifier",
     "GraphSAGE", "GCN", "GAT", "GATv2", "GIN", "APPNP", "NetworkClassifier",

@@ -55,6 +55,36 @@ class TestTriples(TaskTests):
         return super().state(result) | {"relations": result.scorer.relation_vectors}
 
 
+class TestBPR(TaskTests):
+    most_hosts = 1
+
+    def model(self) -> Any:
+        return any2vec.BPR(dim=8, num_negatives=2)
+
+    def data(self, folder: Path) -> str:
+        rng = np.random.default_rng(1)
+        users = (rng.choice(300, 60, replace=False) for _ in range(4000))
+        rows = (f"{user} {' '.join(map(str, items))}\n" for user, items in enumerate(users))
+        (folder / "likes.txt").write_text("".join(rows))
+        return str(folder / "likes.txt")
+
+    def reading(self) -> dict[str, Any]:
+        return {"interactions": any2vec.InteractionOptions(lists=True)}
+
+    def state(self, result: any2vec.FitResult) -> dict[str, np.ndarray]:
+        return super().state(result) | {"users": result.scorer.user_vectors}
+
+
+class TestALS(TestBPR):
+    def model(self) -> Any:
+        return any2vec.ALS(dim=8)
+
+
+class TestItem2Vec(TestBPR):
+    def model(self) -> Any:
+        return any2vec.Item2Vec(dim=8, window=3)
+
+
 class TestClicks(TaskTests):
     def model(self) -> Any:
         pytest.importorskip("torch", reason="models of clicks need torch")

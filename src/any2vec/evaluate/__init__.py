@@ -1,10 +1,11 @@
-"""How good embeddings are: word similarity, analogies, PIP loss, nodes' classes, links, triples, clicks."""
+"""How good embeddings are: word similarity, analogies, PIP loss, nodes' classes, links, triples, clicks, recommendations."""
 
 from __future__ import annotations
 
 from any2vec.evaluate.clicks import ClicksResult, evaluate_clicks
 from any2vec.evaluate.graph.links import LinksResult, Split, evaluate_links, split_graph
 from any2vec.evaluate.graph.nodes import NodesResult, evaluate_nodes
+from any2vec.evaluate.recommend import RecommendResult, evaluate_recommend
 from any2vec.evaluate.triples import TriplesResult, evaluate_triples
 from any2vec.evaluate.words.analogy import AnalogyResult, evaluate_analogy
 from any2vec.evaluate.words.dimension import DimensionResult, choose_dimension
@@ -21,6 +22,7 @@ __all__ = [
     "NodesResult",
     "PipBetweenResult",
     "PipResult",
+    "RecommendResult",
     "SimilarityResult",
     "Split",
     "TargetOptions",
@@ -32,6 +34,7 @@ __all__ = [
     "evaluate_links",
     "evaluate_nodes",
     "evaluate_pip",
+    "evaluate_recommend",
     "evaluate_similarity",
     "evaluate_triples",
     "split_graph",

@@ -27,6 +27,7 @@ from any2vec.types import Progress, Stage
 
 if TYPE_CHECKING:
     from any2vec.data.clicks.schema import ClickSchema
+    from any2vec.data.interactions.options import InteractionOptions
     from any2vec.data.options import GraphOptions, NodeOptions, TripleOptions
     from any2vec.data.text.text import TextOptions
 
@@ -45,8 +46,8 @@ class FitResult:
     path: Path | None
     """the run folder, if one was asked for"""
     scorer: Any = None
-    """of a model of clicks its `ClickScorer`, of triples its `TripleScorer`, of nodes its `NodeClassifier`, or
-    `NetworkClassifier`"""
+    """of a model of clicks its `ClickScorer`, of triples its `TripleScorer`, of interactions its `Recommender`, of nodes
+    its `NodeClassifier`, or `NetworkClassifier`"""
 
     def __repr__(self) -> str:
         said = [str(self.summary.get("model", "")), repr(self.embeddings)]
@@ -76,6 +77,7 @@ def fit(
     graph: GraphOptions | None = None,
     schema: ClickSchema | str | Path | None = None,
     triples: TripleOptions | None = None,
+    interactions: InteractionOptions | None = None,
     nodes: NodeOptions | None = None,
     reading: Mapping[str, Any] | None = None,
     cache_dir: str | Path | None = None,
@@ -87,13 +89,13 @@ def fit(
 
     Args:
         model: the config of a model: SkipGram, CBOW, NGram, DeepWalk or Node2Vec; DLRM, DeepFM, FactorizationMachine
-            or LogisticRegression; ComplEx, DistMult, TransE, RotatE or DotProduct; GAMLP; GraphSAGE, GCN, GAT, GATv2,
+            or LogisticRegression; BPR, ALS or Item2Vec; ComplEx, DistMult, TransE, RotatE or DotProduct; GAMLP; GraphSAGE, GCN, GAT, GATv2,
             GIN or APPNP; or its name on the command line ("skipgram") for its defaults.
         data: for words: a path, glob, folder, "-" (standard input), list of those, iterable of sentences (strings,
             lists of strings or of integers) or an opened `Corpus`; for nodes: an edge list and its kin, a table
             (pandas, Polars, Arrow), a SciPy, NetworkX or PyG graph, an opened `Graph`, or walks that `any2vec walk`
             stored; for clicks: TSV, CSV, Parquet or Arrow files, a table, or opened `Clicks`; for triples: whatever
-            `read_triples` reads; for GAMLP and graph networks a graph, for these also an `AttributedGraph`.
+            `read_triples` reads; for BPR, ALS and Item2Vec whatever `read_interactions` reads; for GAMLP and graph networks a graph, for these also an `AttributedGraph`.
         epochs: passes over the data, 1 or more; None: 5 for words, 1 for nodes and clicks, 24 for triples, 200 for
             GAMLP, 50 for graph networks.
         threads: training threads; 0 = all usable cores. One thread: the same seed gives the same bits; several:
@@ -109,7 +111,7 @@ def fit(
             returns. Under torchrun rank 0's is called, and no other need be given.
         stage: is called with how far reading is: (name, bytes done, bytes in all or None).
         checkpoint_seconds: between checkpoints, more than 0.
-        text, graph, triples: reading options.
+        text, graph, triples, interactions: reading options.
         nodes: of GAMLP and graph networks: features, labels and split of the graph's nodes.
         schema: which columns of clicks are what: a `ClickSchema`, criteo, avazu, or a TOML file.
         reading: reading options of a task that another package brings, by their kind.
@@ -136,7 +138,8 @@ def fit(
     started = time.perf_counter()
     config = model_named(model)() if isinstance(model, str) else model
     task = task_of(config)
-    given = {"text": text, "graph": graph, "triples": triples, "nodes": nodes, **(reading or {})}
+    given = {"text": text, "graph": graph, "triples": triples, "interactions": interactions, "nodes": nodes}
+    given |= reading or {}
     if schema is not None:
         from any2vec.data.clicks.schema import ClickReading
 

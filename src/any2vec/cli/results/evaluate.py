@@ -71,7 +71,7 @@ def _seed_of(run: Path) -> int:
     return 1
 
 
-TASKS = ("similarity", "analogy", "pip", "nodes", "links", "triples")
+TASKS = ("similarity", "analogy", "pip", "nodes", "links", "triples", "recommend")
 
 
 def _evaluate(
@@ -79,7 +79,7 @@ def _evaluate(
     task: Annotated[str, typer.Option("--task", "-t", help=", ".join(TASKS))],
     data: Annotated[
         list[Path],
-        typer.Option("--data", "-d", help="Word pairs, questions, text, labels, a split, triples; repeat for more."),
+        typer.Option("--data", "-d", help="Word pairs, questions, text, labels, a split, triples, interactions; repeat."),
     ],
     method: Annotated[str, typer.Option("--method", help="analogy: add (3CosAdd) or mul (3CosMul)")] = "add",
     max_vocab: Annotated[
@@ -115,6 +115,11 @@ def _evaluate(
         str,
         typer.Option("--unknown", help="triples with names that have no vector: rank in the middle, skip, or error"),
     ] = "middle",
+    exclude: Annotated[
+        list[Path] | None,
+        typer.Option("--exclude", help="recommend: interactions that are not ranked, of training.", show_default=False),
+    ] = None,
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="recommend: items of a list")] = 20,
     unseen: Annotated[
         bool,
         typer.Option(
@@ -141,6 +146,7 @@ def _evaluate(
     pip: inner products against a text's shifted positive PMI, or against other vectors; zeros have 1, less is better.
     nodes: labels of nodes from their vectors. links: held-out edges against fixed negatives (see any2vec split).
     triples: ranks of held-out triples among all entities, filtered, both sides.
+    recommend: held-out items of users among all items but those of --exclude: Recall@k, NDCG@k, hit rate.
     The name of a task of another package: its own test.
     """
     options: dict[str, dict[str, Any]] = {
@@ -150,15 +156,16 @@ def _evaluate(
         "links": {"score": score},
         "pip": {},
         "triples": {"known": known or [], "unknown": unknown},
+        "recommend": {"exclude": [str(path) for path in exclude or []] or None, "k": k},
     }
     if task not in options and task not in tasks():
         raise InputError(f"--task must be one of {', '.join(TASKS)}; got {task!r}.")
     check_flags(task, values)
     shown = _relations_shown(relations)
     check_choice("--by", by, _ORDERS)
-    for path in [*data, *(known or [])]:
+    for path in [*data, *(known or []), *(exclude or [])]:
         check_input(str(path))
-    judged = _scorer(run) if task == "triples" else load(run, format) if task in options else run
+    judged = _scorer(run, task) if task in ("triples", "recommend") else load(run, format) if task in options else run
 
     def judge_one(path: Path) -> Any:
         if task not in options:
@@ -178,6 +185,8 @@ def _evaluate(
         left = len(one.get("relations", ())) - (shown or 0)
         if shown is not None and left > 0:
             note(f"{left:,} more relations: --relations all, and --by worst for the worst ones first.")
+        if one.get("num_unknown_users"):
+            note(f"{one['num_unknown_users']:,} users of the test are not among those of training: they are left out.")
         if one.get("num_unknown"):
             note(
                 f"{one['num_unknown']:,} of {one['num_triples']:,} triples have names that the model was not trained "
@@ -192,15 +201,15 @@ def function(task: str) -> Any:
     """The function of `any2vec.evaluate` behind a task; scikit-learn is imported only by those that need it."""
     if task == "triples":
         return importlib.import_module("any2vec.evaluate.triples").evaluate_triple_file
+    if task == "recommend":
+        return importlib.import_module("any2vec.evaluate.recommend").evaluate_recommend
     room = "graph" if task in ("nodes", "links") else "words"
     return getattr(importlib.import_module(f"any2vec.evaluate.{room}.{task}"), f"evaluate_{task}")
 
 
-def _scorer(run: Path) -> Any:
-    """The model of triples in the folder of a run."""
-    from any2vec.models.triples.scorer import TripleScorer
-
-    return TripleScorer.load(run)
+def _scorer(run: Path, task: str) -> Any:
+    """The model of triples, or of implicit feedback, in the folder of a run."""
+    return task_named(task).scorer(run)
 
 
 def _flat(result: dict[str, Any]) -> dict[str, Any]:
@@ -275,7 +284,7 @@ def keep_scores(run: Path, found: list[dict[str, Any]]) -> None:
 
 def _which(score: dict[str, Any]) -> tuple[Any, ...]:
     """What makes two scores the same test."""
-    return score["task"], score["data"], score.get("method"), score.get("score"), score.get("max_vocab")
+    return score["task"], score["data"], *map(score.get, ("method", "score", "max_vocab", "k"))
 
 
 def _fractions(text: str | None) -> dict[str, Any]:

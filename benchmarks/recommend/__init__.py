@@ -1,0 +1,1 @@
+"""Rows about recommending from implicit feedback."""

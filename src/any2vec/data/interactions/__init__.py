@@ -1,0 +1,1 @@
+"""Interactions of users and items: files, tables and matrices become compressed sparse rows."""

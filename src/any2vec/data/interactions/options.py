@@ -1,0 +1,32 @@
+"""How interactions are read. Light: flags are made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from any2vec.data.options import check_delimiter, joined_columns
+from any2vec.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class InteractionOptions:
+    """How interactions are read: rows of user and item, or lines of a user and its items (`lists`).
+
+    A weight says how much an interaction counts to als: times bought, minutes watched. A first line with names such as
+    user and item is taken as a header. Columns of text without a header are called 1, 2, 3 ...
+    """
+
+    lists: bool = False
+    """each line of text is a user and then all its items"""
+    delimiter: str | None = None
+    """tab, comma, semicolon, pipe, space or one character; by default guessed"""
+    header: bool | None = None
+    """the first line names the columns; by default guessed"""
+    use_columns: str | None = None
+    """user,item[,weight], names or, without a header, numbers from 1; by default by name, else the first two"""
+
+    def __post_init__(self) -> None:
+        check_delimiter(self.delimiter)
+        object.__setattr__(self, "use_columns", joined_columns(self.use_columns, "user,item or user,item,weight"))
+        if self.lists and (self.header or self.use_columns):
+            raise InputError("lists have no columns: a line is a user and its items; leave out header and use_columns.")

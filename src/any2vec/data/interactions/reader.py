@@ -1,0 +1,236 @@
+"""Interactions from files, tables in memory, matrices and lists: pieces of users, items and weights as columns.
+
+Letters: M interactions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from any2vec.data.graph.edge_list import first_lines, guess_delimiter, text_blocks
+from any2vec.data.interactions.options import InteractionOptions
+from any2vec.data.io.files import display, expand_inputs, form_of, is_table, whole_lines
+from any2vec.data.options import DELIMITERS, ProgressCall, chosen_columns, usual_columns
+from any2vec.data.vocab.user_keys import text_of
+from any2vec.errors import DataError, InputError
+
+USERS = {"user", "user_id", "userid", "uid", "u", "customer", "customer_id", "visitor", "visitorid", "session"}
+ITEMS = {"item", "item_id", "itemid", "iid", "i", "product", "product_id", "movie", "movie_id", "movieid", "article",
+         "article_id", "track", "artist", "book", "isbn", "business_id", "asin", "parent_asin"}  # fmt: skip
+WEIGHTS = {"weight", "count", "counts", "plays", "quantity", "confidence"}
+"""names of columns, in small letters"""
+_PIECE = 1 << 24
+"""bytes of text that are read at a time"""
+_TABLE_ROWS = 1 << 20
+_COMMENT = "#"
+_SHOWN = 60
+
+
+class Columns(NamedTuple):
+    """A piece of interactions: Arrow arrays of large strings of one length, without nulls or empty strings."""
+
+    users: Any
+    items: Any
+    weight_M: np.ndarray | None = None
+    """float32, finite and above 0; None: 1 each"""
+    are_integers: tuple[bool, bool] = (False, False)
+    """whether users, and items, were integers in the source"""
+    ignored_columns: int = 0
+
+
+def columns_of(source: Any, options: InteractionOptions, progress: ProgressCall | None) -> Iterator[Columns]:
+    """The interactions of any source but a matrix, piece by piece. Raises as `read_interactions`."""
+    is_files = isinstance(source, list) and bool(source) and all(isinstance(one, str | Path) for one in source)
+    if isinstance(source, str | Path) or is_files:
+        for name in expand_inputs(source):
+            form = form_of(name)
+            if form in ("parquet", "arrow"):
+                yield from _of_table(name, form, options)
+            elif form == "array":
+                raise InputError(f"{name} is an array; interactions in arrays are given in Python.")
+            else:
+                yield from _of_text(name, options, progress)
+    elif is_table(source):
+        yield from _of_table(source, None, options)
+    else:
+        yield _of_rows(source)
+
+
+# ---- text ---------------------------------------------------------------------------------------------------------
+
+
+def _of_text(name: str, options: InteractionOptions, progress: ProgressCall | None) -> Iterator[Columns]:
+    lines, form = 0, None
+    for text in whole_lines(display(name), text_blocks(name, progress, _PIECE)):
+        if form is None:
+            said = first_lines(np.frombuffer(text, np.uint8), _COMMENT)
+            if not said:
+                continue
+            form = _form(said, name, options)
+        if options.lists:
+            yield _of_lists(text, name, form.mark)
+        else:
+            yield _of_lines(text, name, form, lines, is_first=not lines)
+        lines += text.count(b"\n")
+    if form is None:
+        raise DataError(f"{display(name)} holds no interactions; give at least one.")
+
+
+class _Form(NamedTuple):
+    """How the lines of a text are read."""
+
+    mark: str
+    num_columns: int = 2
+    has_header: bool = False
+    chosen: tuple[int, ...] = (0, 1)
+
+
+def _form(said: list[bytes], name: str, options: InteractionOptions) -> _Form:
+    mark = guess_delimiter(said) if options.delimiter is None else DELIMITERS.get(options.delimiter, options.delimiter)
+    if options.lists:
+        return _Form(mark)
+    first = said[0].decode("utf-8", "replace").strip("\r")
+    fields = [field.strip().strip('"') for field in (first.split() if mark == " " else first.split(mark))]
+    where = display(name)
+    if len(fields) < 2:
+        raise DataError(
+            f"{where} has one column in its first line ({first[:_SHOWN]!r}); an interaction has a user and an item, "
+            "split by tab, comma, semicolon or space."
+        )
+    named = [field.lower() for field in fields]
+    has_header = bool(USERS & {*named} and ITEMS & {*named}) if options.header is None else options.header
+    names = fields if has_header else [str(number) for number in range(1, len(fields) + 1)]
+    return _Form(mark, len(fields), has_header, tuple(map(names.index, _chosen(names, where, options))))
+
+
+def _chosen(names: list[str], where: str, options: InteractionOptions) -> list[str]:
+    """The columns of users, items and, where there is one, weights."""
+    if chosen := chosen_columns(options.use_columns, names, where):
+        return chosen
+    if len(names) < 2:
+        raise DataError(f"{where} has {len(names)} column; an interaction needs two: user and item.")
+    user, item, weight = usual_columns(names, USERS, ITEMS, WEIGHTS)
+    return [*([user, item] if user and item else names[:2]), *([weight] if weight else [])]
+
+
+def _of_lines(text: bytes, name: str, form: _Form, lines: int, is_first: bool) -> Columns:
+    from any2vec.data.io.arrow import FieldCountError, arrow_errors, pa, pc, split_lines
+
+    where = display(name)
+    if form.mark == " ":
+        text = b"\n".join(b" ".join(line.split()) for line in text.split(b"\n"))
+    text = re.sub(rb"(?m)^\s*#.*$", b"", text)  # a comment may have as many fields as a row
+    try:
+        with arrow_errors(f"{where} cannot be read from line {lines + 1:,} on"):
+            columns = split_lines(
+                text, form.mark, form.num_columns, list(form.chosen), pa.large_string(), quotes=form.mark in ",;"
+            )  # fmt: skip
+    except FieldCountError as wrong:
+        raise DataError(
+            f"{where}: line {lines + wrong.row + 1} has {wrong.num_fields} columns, not {form.num_columns}: "
+            f"{wrong.text[:_SHOWN]!r}."
+        ) from wrong
+    if form.has_header and is_first:
+        columns = [column.slice(1) for column in columns]
+    _check_full(columns, where)
+    weights = None
+    if len(columns) > 2:
+        with arrow_errors(f"{where} has weights that are no numbers", advice="choose other columns, use_columns."):
+            weights = checked_weights(pc.cast(columns[2], pa.float64()).to_numpy(), where)
+    return Columns(columns[0], columns[1], weights, ignored_columns=form.num_columns - len(form.chosen))
+
+
+def _of_lists(text: bytes, name: str, mark: str) -> Columns:
+    from any2vec.data.io.arrow import arrow_errors, pa, pc
+
+    with arrow_errors(f"{display(name)} cannot be read as text"):
+        lines = pc.utf8_trim_whitespace(pa.array([text.decode()], pa.large_string()))
+        lines = pc.split_pattern(lines, "\n").flatten()
+        lines = pc.utf8_trim_whitespace(lines)
+        says = pc.and_(pc.not_equal(lines, ""), pc.invert(pc.starts_with(lines, _COMMENT)))
+        lines = lines.filter(says)
+        fields = pc.utf8_split_whitespace(lines) if mark == " " else pc.split_pattern(lines, mark)
+        counts = pc.list_value_length(fields).to_numpy() - 1
+        users = pc.list_element(fields, 0).cast(pa.large_string()) if len(fields) else lines
+        starts = np.concatenate([[0], np.cumsum(counts + 1)[:-1]]).astype(np.int64)
+        is_item = np.ones(int((counts + 1).sum()), bool)
+        is_item[starts[: len(counts)]] = False
+        items = fields.flatten().filter(pa.array(is_item)).cast(pa.large_string())
+        return Columns(users.take(pa.array(np.repeat(np.arange(len(counts)), counts))), items)
+
+
+# ---- tables, rows -------------------------------------------------------------------------------------------------
+
+
+def _of_table(source: Any, form: str | None, options: InteractionOptions) -> Iterator[Columns]:
+    from any2vec.data.io.arrow import TableReader, pa
+
+    if options.lists:
+        raise InputError("lists are lines of text; a table has a row for each user and item: leave it out.")
+    table = TableReader(source, form)
+    chosen = _chosen(table.names, table.name, options)
+    for batch in table.batches(chosen, _TABLE_ROWS):
+        for column, values in batch.items():
+            if values.null_count:
+                raise DataError(f"{table.name} has empty values in column {column}; fill or drop them.")
+        kinds = [batch[column].type for column in chosen]
+        for column, kind in zip(chosen[:2], kinds, strict=False):
+            if not (pa.types.is_integer(kind) or pa.types.is_large_binary(kind)):
+                raise DataError(f"{table.name} has {kind} in column {column}; users and items are strings or integers.")
+        with table.errors():
+            users, items = (batch[column].cast(pa.large_string()) for column in chosen[:2])
+        _check_full([users, items], table.name)
+        weights = None
+        if len(chosen) > 2:
+            with table.errors():
+                weights = checked_weights(batch[chosen[2]].cast(pa.float64()).to_numpy(), table.name)
+        integers = pa.types.is_integer(kinds[0]), pa.types.is_integer(kinds[1])
+        yield Columns(users, items, weights, integers, len(table.names) - len(chosen))
+
+
+def _of_rows(source: Any) -> Columns:
+    """Rows (user, item[, weight]), an array or tensor (M, 2 or 3), or a tuple of arrays of one axis."""
+    from any2vec.data.io.arrow import pa
+
+    if isinstance(source, tuple) and all(getattr(part, "ndim", 0) == 1 for part in source):
+        columns = [part.tolist() for part in source]
+    else:
+        try:
+            rows = [tuple(row) for row in (source.tolist() if hasattr(source, "tolist") else source)]
+            columns = [list(column) for column in zip(*rows, strict=True)]
+        except (TypeError, ValueError):
+            raise InputError(
+                "Interactions are a file, a table (a frame, a dict of columns), a sparse matrix, a list of (user, item) "
+                f"or (user, item, weight), or an array of those, got {type(source).__name__}."
+            ) from None
+    if len(columns) not in (2, 3) or len({len(column) for column in columns}) != 1 or not columns[0]:
+        raise DataError("Interactions are rows of user and item, or of user, item and weight, one at least.")
+    texts = [[text_of(key) for key in column] for column in columns[:2]]
+    if any(not text for column in texts for text in column):
+        raise DataError("Users and items are strings that are not empty, or integers.")
+    integers = tuple(not any(isinstance(key, str) for key in column) for column in columns[:2])
+    weights = checked_weights(np.asarray(columns[2], np.float64), "The list") if len(columns) == 3 else None
+    users, items = (pa.array(column, pa.large_string()) for column in texts)
+    return Columns(users, items, weights, integers)  # type: ignore[arg-type]
+
+
+def checked_weights(weight_M: np.ndarray, where: str) -> np.ndarray:
+    """float32. Raises DataError for one that is not above 0, or no finite number."""
+    found = weight_M.astype(np.float32)
+    wrong = ~(np.isfinite(found) & (found > 0))
+    if wrong.any():
+        raise DataError(f"{where} has the weight {weight_M[np.argmax(wrong)]:g}; weights are finite and above 0.")
+    return found
+
+
+def _check_full(columns: Iterable[Any], where: str) -> None:
+    from any2vec.data.io.arrow import pc
+
+    for column, noun in zip(columns, ("user", "item", "weight"), strict=False):
+        if column.null_count or pc.any(pc.equal(pc.utf8_length(column), 0)).as_py():
+            raise DataError(f"{where} has a row with an empty {noun}; fill it or drop the row.")

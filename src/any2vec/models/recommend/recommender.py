@@ -1,0 +1,245 @@
+"""A trained model of implicit feedback, ready to recommend: rows of users and of items.
+
+Legend: U users, I items, D numbers of a row, B users of a block, K answers, E pairs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from any2vec import machine
+from any2vec.checks import check_whole, parse_json
+from any2vec.data.interactions.interactions import Interactions, read_interactions
+from any2vec.data.interactions.options import InteractionOptions
+from any2vec.data.io.files import form_of
+from any2vec.data.vocab.user_keys import Key, UserKeys, text_of
+from any2vec.embeddings import Embeddings, Neighbors
+from any2vec.errors import FormatError, InputError, UnknownKeyError
+from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
+from any2vec.formats.vocabulary import read_vocabulary, write_vocabulary
+from any2vec.kernels.recommend.top_items import best_items
+from any2vec.models.recommend.config import RECOMMEND_MODELS, RecommendModel
+from any2vec.models.registry import known_models, model_of
+
+USERS, USER_NAMES = "users.safetensors", "users.tsv"
+"""files in the run folder: the rows of users and the items' biases, and the users' names"""
+_BLOCK_NUMBERS = 1 << 23
+"""scores of a block"""
+
+
+class Recommender:
+    """Ranks items for users, by the dot product of their rows and, where the model has them, the items' biases.
+
+    Args:
+        users, items: their keys, by row.
+        user_UD, item_ID: float32. bias_I: float32 (I,); None: there are none.
+        options: how the files of training were read; others are read alike.
+    """
+
+    def __init__(
+        self, model: RecommendModel, users: Sequence[Any], items: Sequence[Any], user_UD: np.ndarray,
+        item_ID: np.ndarray, bias_I: np.ndarray | None = None, options: InteractionOptions | None = None,
+    ) -> None:  # fmt: skip
+        self.model, self.options = model, options or InteractionOptions()
+        self.users, self.items = UserKeys(users), UserKeys(items)
+        self.user_vectors, self.item_vectors, self.item_bias = user_UD, item_ID, bias_I
+        self._ranked_ID = of_length_one(item_ID) if model.is_cosine else item_ID
+
+    def __repr__(self) -> str:
+        return f"Recommender({self.model.name}, {len(self.users):,} users, {len(self.items):,} items)"
+
+    def recommend(
+        self, users: Key | Iterable[Key], k: int = 10, exclude: Any = None
+    ) -> Neighbors | list[Neighbors]:
+        """The k best items of a user, best first, as (item, score); of several users a list of those.
+
+        Args:
+            exclude: what is not recommended: for one user a list of items; else interactions in any form that
+                `read_interactions` takes, of which each user's own are left out. Names that the model lacks do not
+                matter.
+
+        Raises:
+            UnknownKeyError: a user is unknown.
+            InputError: k is no number from 1.
+        """
+        is_one = text_of(users) is not None
+        asked: list[Any] = [users] if is_one else list(users)  # type: ignore[arg-type]
+        row_B = self.rows_of(asked)
+        if is_one and exclude is not None and not isinstance(exclude, str | Path | Interactions):
+            given = exclude.tolist() if hasattr(exclude, "tolist") else list(exclude)
+            if all(text_of(item) is not None for item in given):
+                exclude = [(users, item) for item in given] or None
+        found = [self._named(*one) for one in self.best(row_B, k, self.known(exclude))]
+        lists = [answer for block in found for answer in block]
+        return lists[0] if is_one else lists
+
+    def rows_of(self, users: Sequence[Key]) -> np.ndarray:
+        """int64 (B,). UnknownKeyError: the training data lack a user."""
+        row_B = self.users.rows(users)
+        if (row_B < 0).any():
+            user = users[int(np.argmax(row_B < 0))]
+            raise UnknownKeyError(f"user {user!r} is not among the {len(self.users):,} of the training data.")
+        return row_B
+
+    def known(self, interactions: Any, options: InteractionOptions | None = None) -> Interactions | None:
+        """Interactions in this model's rows, those with other users or items left out; None stays None."""
+        if interactions is None:
+            return None
+        if isinstance(interactions, Interactions) and (interactions.users, interactions.items) == (
+            self.users.names, self.items.names,
+        ):  # fmt: skip
+            return interactions
+        known = [*self.users.names], [*self.items.names]
+        return read_interactions(interactions, options or self.reading(interactions), known=known)
+
+    def reading(self, source: Any) -> InteractionOptions | None:
+        """How interactions are read where nobody says it: files of text as those of training."""
+        names = source if isinstance(source, list) else [source]
+        return self.options if all(map(_is_text, names)) else None
+
+    def best(
+        self, row_B: np.ndarray, k: int, exclude: Interactions | None = None, threads: int = 0
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """For users by row, a block after the other: (rows of the K best items int32 (B, K), scores float32 (B, K)).
+
+        K is k, or the number of items; -1 and -inf stand where fewer are left. exclude: in this model's rows (`known`).
+        threads: 0: all usable cores; any number gives the same bits. Memory O(threads) of 40 MB.
+        """
+        check_whole("k", k, 1, 2**31 - 1)
+        size = max(1, min(512, _BLOCK_NUMBERS // max(1, len(self.items))))
+        starts = range(0, len(row_B), size)
+
+        def work(start: int) -> tuple[np.ndarray, np.ndarray]:
+            return self._best(np.asarray(row_B[start : start + size], np.int64), k, exclude)
+
+        workers = min(threads or machine.usable_cores(), len(starts))
+        if workers <= 1:
+            yield from map(work, starts)
+            return
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+            yield from pool.map(work, starts)
+
+    def scores(self, row_B: np.ndarray) -> np.ndarray:
+        """Of all items for users by row, float32 (B, I)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            score_BI = self.user_vectors[row_B] @ self._ranked_ID.T
+        if self.item_bias is not None:
+            score_BI += self.item_bias
+        return np.ascontiguousarray(score_BI, np.float32)
+
+    def _best(self, row_B: np.ndarray, k: int, exclude: Interactions | None) -> tuple[np.ndarray, np.ndarray]:
+        count_B = np.zeros(len(row_B), np.int64)
+        left_out_E = np.zeros(0, np.int32)
+        if exclude is not None:
+            begin_B = exclude.indptr[row_B]
+            count_B = exclude.indptr[row_B + 1] - begin_B
+            within_E = np.arange(int(count_B.sum())) - np.repeat(np.cumsum(count_B) - count_B, count_B)
+            left_out_E = exclude.item_E[np.repeat(begin_B, count_B) + within_E]
+        indptr_B = np.concatenate([np.zeros(1, np.int64), np.cumsum(count_B)])
+        shape = len(row_B), min(k, len(self.items))
+        item_BK, best_BK = np.empty(shape, np.int32), np.empty(shape, np.float32)
+        best_items(self.scores(row_B), indptr_B, left_out_E, item_BK, best_BK)
+        return item_BK, best_BK
+
+    def _named(self, item_BK: np.ndarray, best_BK: np.ndarray) -> list[Neighbors]:
+        return [
+            [(self.items[row], score) for row, score in zip(rows, scores, strict=True) if row >= 0]
+            for rows, scores in zip(item_BK.tolist(), best_BK.tolist(), strict=True)
+        ]
+
+    # ---- on disk ----------------------------------------------------------------------------------------------------
+
+    def parts(self) -> dict[str, Any]:
+        """What a run folder has besides the items' vectors: file name -> something with `write(path)`."""
+        return {USERS: _Rows(self), USER_NAMES: _Names(self.users.names)}
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Recommender:
+        """Open the folder of a finished run.
+
+        Raises:
+            FormatError: it is none of a model of implicit feedback, or damaged.
+        """
+        folder = Path(folder)
+        if not (folder / USERS).exists():
+            raise FormatError(
+                f"{folder} holds no model of implicit feedback; give the folder of a finished run of bpr, als or "
+                "item2vec."
+            )
+        items = Embeddings.load(folder)
+        users, _ = read_vocabulary(folder / USER_NAMES)
+        try:
+            tensors, metadata = read_safetensors(folder / USERS, mmap=False, ranks=(1, 2))
+            about = parse_json(metadata["any2vec"])
+            model = model_of(about["model"], known_models("recommend", RECOMMEND_MODELS), "implicit feedback")
+            options = InteractionOptions(**about["reading"])
+            user_UD, bias_I = tensors["users"], tensors.get("bias")
+        except (KeyError, OSError, ValueError, TypeError) as error:
+            raise FormatError(f"{folder / USERS} is damaged: {error}; train again.") from error
+        except InputError as error:
+            raise FormatError(f"{folder / USERS} is damaged: {error}") from error
+        sizes = {"users": (user_UD.shape, (len(users), model.dim)), "items": (items.vectors.shape[1], model.dim)}
+        if bias_I is not None:
+            sizes["bias"] = bias_I.shape, (len(items),)
+        for name, (found, wanted) in sizes.items():
+            if found != wanted:
+                raise FormatError(f"{folder} is damaged: {name} of shape {found} where {wanted} belong; train again.")
+        keys = UserKeys(users, bool(about.get("integer_users")))
+        return cls(model, keys, items.keys, user_UD, np.ascontiguousarray(items.vectors), bias_I, options)
+
+
+def _is_text(source: Any) -> bool:
+    """Whether it is a name, and none of a file of columns."""
+    return isinstance(source, str | Path) and not (Path(source).is_file() and form_of(str(source)) != "text")
+
+
+def of_length_one(row_VD: np.ndarray) -> np.ndarray:
+    """Rows divided by their length; 0 stays 0."""
+    length_V1 = np.linalg.norm(row_VD, axis=1, keepdims=True)
+    return np.divide(row_VD, length_V1, out=np.zeros_like(row_VD), where=length_V1 > 0)
+
+
+def mean_items(data: Interactions, item_ID: np.ndarray) -> np.ndarray:
+    """float32 (U, D): of each user the mean of its items' rows of length 1; 0 where it has none."""
+    unit_ID, user_UD = of_length_one(item_ID), np.zeros((len(data.users), item_ID.shape[1]), np.float32)
+    has = np.flatnonzero(np.diff(data.indptr))
+    for start in range(0, len(has), 4096):
+        user_B = has[start : start + 4096]
+        first, last = data.indptr[user_B[0]], data.indptr[user_B[-1] + 1]
+        user_UD[user_B] = np.add.reduceat(unit_ID[data.item_E[first:last]], data.indptr[user_B] - first)
+    user_UD[has] /= np.diff(data.indptr)[has, None]
+    return user_UD
+
+
+@dataclass(frozen=True)
+class _Rows:
+    of: Recommender
+
+    def write(self, path: Path) -> None:
+        about = {
+            "model": self.of.model.as_dict(), "integer_users": self.of.users.are_integers,
+            "reading": asdict(self.of.options),
+        }  # fmt: skip
+        tensors = {"users": self.of.user_vectors}
+        if self.of.item_bias is not None:
+            tensors["bias"] = self.of.item_bias
+        with path.open("wb") as file:
+            write_safetensors(file, tensors, "float32", {"any2vec": json.dumps(about)})
+
+
+@dataclass(frozen=True)
+class _Names:
+    names: Sequence[str]
+
+    def write(self, path: Path) -> None:
+        with path.open("wb") as file:
+            write_vocabulary(file, self.names, None)

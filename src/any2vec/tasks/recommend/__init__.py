@@ -1,0 +1,1 @@
+"""The task of recommending: users, items, and who has had what."""

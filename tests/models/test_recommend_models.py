@@ -1,0 +1,249 @@
+"""Models of implicit feedback: kernels beside plain twins, what is drawn, what is learned, lists and metrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import any2vec
+from any2vec.data.interactions.interactions import Interactions, read_interactions
+from any2vec.errors import DataError, FormatError, InputError, UnknownKeyError
+from any2vec.evaluate.recommend import evaluate_recommend
+from any2vec.kernels.common.rng import stream_key
+from any2vec.kernels.recommend.als import solve_rows
+from any2vec.kernels.recommend.bpr import RUN, draw_negative, mark_items, num_runs, train_bpr
+from any2vec.kernels.recommend.item_sets import END
+from any2vec.kernels.recommend.top_items import best_items
+from any2vec.models.recommend.item_sets import ItemSets
+from any2vec.models.recommend.recommender import Recommender, mean_items
+from naive.models import recommend as naive
+
+# Without the compiler NumPy warns of uint64 arithmetic that is meant to wrap.
+pytestmark = pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+MODELS = [
+    any2vec.BPR(dim=16),
+    any2vec.ALS(dim=8, alpha=5),
+    any2vec.Item2Vec(dim=16, subsample=0),
+]
+each = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+GROUPS = 4
+
+
+def planted(users: int = 120, items: int = 80, seed: int = 0) -> Interactions:
+    """Users of four groups, each with its own quarter of the items."""
+    rng, size = np.random.default_rng(seed), items // GROUPS
+    return read_interactions([
+        (f"u{user}", f"i{size * (user % GROUPS) + item}")
+        for user in range(users) for item in rng.choice(size, 10, replace=False)
+    ])  # fmt: skip
+
+
+def rows(seed: int, size: int, dim: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0, 0.3, (size, dim)).astype(np.float32)
+
+
+def lists_of(data: Interactions) -> list[list[int]]:
+    return [data.item_E[start:stop].tolist() for start, stop in zip(data.indptr, data.indptr[1:], strict=False)]
+
+
+@pytest.mark.parametrize(("draws", "share", "dim"), [(1, 0.0, 5), (3, 0.0, 16), (2, 1.0, 20), (4, 0.5, 33)])
+def test_bpr_equals_its_twin(draws: int, share: float, dim: int) -> None:
+    data, seed = planted(30, 40), draws
+    tables = [rows(seed, 30, dim), rows(seed + 1, 40, dim), rows(seed, 40, 1)[:, 0].copy()]
+    plain = [table.astype(np.float64) for table in tables]
+    size = num_runs(len(data)) * RUN
+    keys = stream_key(seed, 4, 1), stream_key(seed, 2, 1)
+    shared = (*keys, draws, int(share * 2**32))
+    rates = (0.1, -1e-5, 0.02, 0.01)
+    marks = mark_items(data.indptr, data.item_E)
+    cut = size // RUN // 2 * RUN
+    found = [
+        train_bpr(data.indptr, data.user_E, data.item_E, marks, *part, *shared, *tables, *rates)
+        for part in ((0, cut), (cut, size))
+    ]
+    pairs, loss = naive.train_bpr(lists_of(data), 0, size, *shared, *plain, *rates)
+    assert sum(part[0] for part in found) == pairs == len(data)
+    assert sum(part[1] for part in found) == pytest.approx(loss, rel=1e-3)
+    for table, twin in zip(tables, plain, strict=True):
+        np.testing.assert_allclose(table, twin, atol=2e-4)
+
+
+def test_negatives_are_not_the_users_and_all_others_come() -> None:
+    data = planted(30, 40)
+    marks = mark_items(data.indptr, data.item_E)
+    start, stop = data.indptr[3:5]
+    own = set(data.item_E[start:stop].tolist())
+    for popular in (0, 1 << 32):
+        drawn = {
+            int(draw_negative(n, 4000, stream_key(1, 2), popular, data.item_E, marks, start, stop, 40))
+            for n in range(4000)
+        }
+        assert drawn == set(range(40)) - own
+    full = read_interactions([("a", item) for item in range(5)])
+    marks = mark_items(full.indptr, full.item_E)
+    assert draw_negative(0, 1, stream_key(1, 2), 0, full.item_E, marks, 0, 5, 5) == -1
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_als_solves_the_equation(weighted: bool) -> None:
+    data = planted(20, 48)
+    weights = np.random.default_rng(1).uniform(0.5, 3, len(data)).astype(np.float32)
+    other, own, dim, l2 = rows(1, 48, 6), rows(2, 20, 6), 6, 0.5
+    gram = other.T @ other + np.float32(l2) * np.eye(dim, dtype=np.float32)
+    given = weights if weighted else weights[:0]
+    pairs, loss = solve_rows(data.indptr, data.item_E, given, 0, 20, own, other, gram, 3.0, 50)
+    total = 0.0
+    for user, items in enumerate(lists_of(data)):
+        weight = weights[data.indptr[user] : data.indptr[user + 1]] if weighted else np.ones(len(items))
+        x, part = naive.solve_row(items, weight.astype(np.float64), other.astype(np.float64), 3.0, l2)
+        np.testing.assert_allclose(own[user], x, atol=2e-4)
+        total += part
+    assert pairs == len(data) and loss == pytest.approx(total, rel=1e-4)
+
+
+def test_als_rows_without_pairs_are_zero_and_steps_go_on_from_the_row() -> None:
+    indptr, items = np.array([0, 0, 2]), np.array([1, 3], np.int32)
+    other, own = rows(1, 4, 3), rows(2, 2, 3)
+    gram = other.T @ other + np.eye(3, dtype=np.float32)
+    x, _ = naive.solve_row([1, 3], np.ones(2), other.astype(np.float64), 2.0, 1.0)
+    nothing = np.zeros(0, np.float32)
+    for _ in range(4):
+        before = np.abs(own[1] - x).max()
+        solve_rows(indptr, items, nothing, 0, 2, own, other, gram, 2.0, 1)
+        assert np.abs(own[1] - x).max() < before and not own[0].any()
+
+
+@pytest.mark.parametrize("k", [1, 3, 7, 40])
+def test_best_items_equal_their_twin(k: int) -> None:
+    rng = np.random.default_rng(k)
+    score_BI = rng.integers(0, 9, (6, 40)).astype(np.float32)  # many of them equal
+    score_BI[0, :5], score_BI[1] = -np.inf, np.nan
+    left_out = [sorted(rng.choice(40, size, replace=False)) for size in (0, 3, 39, 40, 1, 10)]
+    indptr = np.concatenate([[0], np.cumsum([len(one) for one in left_out])])
+    item_BK, best_BK = np.empty((6, k), np.int32), np.empty((6, k), np.float32)
+    flat = np.concatenate([np.array(one, np.int32) for one in left_out])
+    best_items(score_BI.copy(), indptr, flat, item_BK, best_BK)
+    for b in range(6):
+        wanted = [] if b == 1 else naive.best_items(score_BI[b], set(left_out[b]), k)
+        assert item_BK[b].tolist() == wanted + [-1] * (k - len(wanted))
+        assert best_BK[b, : len(wanted)].tolist() == score_BI[b, wanted].tolist()
+
+
+def test_item_sets_are_the_users_items_in_another_order_each_epoch() -> None:
+    data = planted(12, 40)
+    sets = ItemSets(data, seed=3)
+    orders = []
+    for epoch in range(3):
+        tokens, begin, end, offset = sets.piece(epoch, 0, sets.num_positions)
+        assert (begin, end, offset) == (0, len(tokens), 0)
+        ends = np.flatnonzero(tokens == END)
+        found = [part.tolist() for part in np.split(tokens, ends + 1)[:-1]]
+        assert [sorted(part[:-1]) for part in found] == lists_of(data)
+        orders.append(tokens)
+        for start, stop in ((0, 5), (7, 30), (22, 23), (100, sets.num_positions)):
+            part, begin, end, offset = sets.piece(epoch, start, stop)
+            assert np.array_equal(part[begin:end], tokens[start:stop]) and begin + offset == start
+            assert np.array_equal(part, tokens[offset : offset + len(part)])
+            assert offset == 0 or tokens[offset - 1] == END
+            assert part[-1] == END
+    assert not np.array_equal(orders[0], orders[1])
+
+
+@each
+def test_it_learns_the_groups(model: Any) -> None:
+    data = planted()
+    result = any2vec.fit(model, data, threads=1)
+    lists = result.scorer.recommend([f"u{user}" for user in range(20)], 5, exclude=data)
+    right = [int(item[1:]) // 20 == user % GROUPS for user, found in enumerate(lists) for item, _ in found]
+    assert np.mean(right) > 0.9 and all(len(found) == 5 for found in lists)
+    assert result.embeddings.nearest("i3", 3) and len(result.embeddings) == 80
+    several = any2vec.fit(model, data, threads=2)
+    if model.name == "als":  # rows do not read each other
+        assert np.array_equal(several.embeddings.vectors, result.embeddings.vectors)
+
+
+@each
+def test_a_result_is_opened_from_its_folder(model: Any, tmp_path: Path) -> None:
+    file = tmp_path / "likes.tsv"
+    file.write_text("".join(f"{user} {' '.join(map(str, items))}\n" for user, items in enumerate(lists_of(planted()))))
+    lists = any2vec.InteractionOptions(lists=True)
+    kept = any2vec.fit(model, str(file), epochs=2, out=tmp_path / "out", interactions=lists)
+    found = Recommender.load(tmp_path / "out")
+    assert found.recommend(3, 4, exclude=str(file)) == kept.scorer.recommend("3", 4, exclude=str(file))
+    assert found.options == lists and repr(found) == repr(kept.scorer)
+    (tmp_path / "out" / "users.safetensors").write_bytes(b"nothing")
+    with pytest.raises(FormatError, match="train again"):
+        Recommender.load(tmp_path / "out")
+    with pytest.raises(FormatError, match="no model of implicit feedback"):
+        Recommender.load(tmp_path)
+
+
+def toy() -> Recommender:
+    users, items = np.eye(3, dtype=np.float32), np.array([[3, 0, 1], [2, 1, 1], [1, 2, 1], [0, 3, 1]], np.float32)
+    return Recommender(any2vec.BPR(dim=3), [10, 20, 30], ["a", "b", "c", "d"], users, items)
+
+
+def test_lists_leave_out_what_is_asked() -> None:
+    found = toy()
+    assert found.recommend(10, 2) == [("a", 3.0), ("b", 2.0)]
+    assert found.recommend("10", 2, exclude=["a", "zzz"]) == [("b", 2.0), ("c", 1.0)]
+    assert found.recommend([10, 20], 1, exclude=[(10, "a"), (99, "b"), (20, "d")]) == [[("b", 2.0)], [("c", 2.0)]]
+    assert found.recommend(30, 9, exclude=list("abcd")) == []
+    assert [item for item, _ in found.recommend(30, 9)] == list("abcd")  # equal scores: by row
+    with pytest.raises(UnknownKeyError, match="40"):
+        found.recommend([10, 40])
+    with pytest.raises(InputError, match="k must be"):
+        found.recommend(10, 0)
+
+
+def test_threads_give_the_same_lists() -> None:
+    found = Recommender(any2vec.BPR(dim=8), range(3000), range(50), rows(1, 3000, 8), rows(2, 50, 8), rows(3, 50, 1)[:, 0])
+    one, four = (list(found.best(np.arange(3000), 5, threads=threads)) for threads in (1, 4))
+    for a, b in zip(one, four, strict=True):
+        assert np.array_equal(a[0], b[0]) and np.array_equal(a[1], b[1])
+
+
+def test_metrics_equal_their_twin() -> None:
+    data = planted(60, 40, seed=5)
+    train, test = data.split(0.3, seed=1)
+    found = Recommender(any2vec.BPR(dim=4), data.users, data.items, rows(1, 60, 4), rows(2, 40, 4))
+    lists = {
+        user: naive.best_items(scores, set(lists_of(train)[user]), 7)
+        for user, scores in enumerate(found.scores(np.arange(60)))
+    }
+    wanted = naive.metrics(lists, dict(enumerate(map(set, lists_of(test)))), 7)
+    result = evaluate_recommend(found, test, train, k=7)
+    assert (result.recall, result.ndcg, result.hit_rate) == pytest.approx(wanted) and result.num_users == 60
+
+
+def test_metrics_of_what_the_model_lacks() -> None:
+    found = toy()
+    result = evaluate_recommend(found, [(10, "a"), (10, "new"), (99, "a")], k=1)
+    assert (result.recall, result.hit_rate, result.num_users) == (0.5, 1.0, 1)
+    assert result.ndcg == 1.0 and (result.num_unknown_users, result.num_unknown_items) == (1, 1)
+    assert evaluate_recommend(found, [(10, "a")], [(10, "a")], k=4).recall == 0.0
+    with pytest.raises(DataError, match="no user"):
+        evaluate_recommend(found, [(99, "a")])
+
+
+def test_mean_items() -> None:
+    data = read_interactions(sparse.csr_matrix(np.array([[1, 1, 0], [0, 0, 0], [0, 0, 1]])))
+    vectors = np.array([[2, 0], [0, 5], [0, 0]], np.float32)
+    np.testing.assert_allclose(mean_items(data, vectors), [[0.5, 0.5], [0, 0], [0, 0]])
+
+
+def test_the_estimator_has_scikit_learns_manner() -> None:
+    from sklearn.base import clone
+    from sklearn.exceptions import NotFittedError
+
+    train, test = planted(seed=2).split(0.3)
+    estimator = clone(any2vec.ItemRecommender("als", k=5, epochs=5, threads=1))
+    with pytest.raises(NotFittedError):
+        estimator.predict(["u1"])
+    assert estimator.fit(train) is estimator and estimator.get_params()["k"] == 5
+    assert estimator.predict(["u1", "u2"]).shape == (2, 5) and estimator.score(test) > 0.2
+    assert estimator.set_params(model=any2vec.BPR(dim=4), epochs=1).fit(train).embeddings_.dim == 4

@@ -1,0 +1,143 @@
+"""Interactions from text, tables, matrices and lists; what is wrong with them is said."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from any2vec.data.interactions.interactions import Interactions, read_interactions
+from any2vec.data.interactions.options import InteractionOptions
+from any2vec.errors import DataError, InputError
+
+PAIRS = {("a", "x"): 3.0, ("a", "y"): 4.0, ("b", "x"): 6.0}
+
+
+def pairs_of(found: Interactions) -> dict[tuple[Any, Any], float]:
+    weights = found.weight_E if found.weight_E.size else np.ones(len(found))
+    return {
+        (found.users[user], found.items[item]): weight
+        for user, item, weight in zip(found.user_E, found.item_E, weights.tolist(), strict=True)
+    }
+
+
+TEXTS = {
+    "csv": ("user_id,item,weight\na,x,3\na,y,4\nb,x,5\nb,x,1\n", {}),
+    "order": ("count;item;user\n3;x;a\n4;y;a\n6;x;b\n", {}),
+    "tsv": ("a\tx\t3\na\ty\t4\nb\tx\t6\n", {"use_columns": "1,2,3"}),
+    "spaces": ("# who what\na  x 3\r\na y  4\n\nb x 6\n", {"use_columns": "1,2,3"}),
+    "columns": ("who,what,times\na,x,3\na,y,4\nb,x,6\n", {"use_columns": "who,what,times", "header": True}),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_text(name: str, tmp_path: Path) -> None:
+    text, options = TEXTS[name]
+    (tmp_path / "rows.txt").write_text(text)
+    found = read_interactions(str(tmp_path / "rows.txt"), InteractionOptions(**options))
+    assert pairs_of(found) == PAIRS and found.report.weighted
+    assert found.report.repeated == (name == "csv")
+
+
+def test_columns_beside_user_and_item_count_where_they_are_weights(tmp_path: Path) -> None:
+    (tmp_path / "u.data").write_text("1\t5\t3\t881250949\n1\t6\t1\t881250950\n")
+    found = read_interactions(tmp_path / "u.data")
+    assert pairs_of(found) == {("1", "5"): 1.0, ("1", "6"): 1.0} and found.report.ignored_columns == 2
+
+
+@pytest.mark.parametrize("mark", [" ", ",", "\t"])
+def test_lists(mark: str, tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "lists.gz", "wt") as file:
+        file.write("".join(mark.join(line) + "\n" for line in (["a", "x", "y"], ["c"], ["b", "x"])))
+    options = InteractionOptions(lists=True, delimiter={" ": "space", ",": "comma", "\t": "tab"}[mark])
+    found = read_interactions(str(tmp_path / "lists.gz"), options)
+    assert pairs_of(found) == dict.fromkeys(PAIRS, 1.0) and not found.weight_E.size
+
+
+SOURCES: dict[str, Any] = {
+    "rows": [("a", "x", 3), ("a", "y", 4), ("b", "x", 6)],
+    "table": {"item": ["x", "y", "x"], "user": ["a", "a", "b"], "plays": [3, 4, 6]},
+    "records": [{"user": u, "item": i, "count": w} for (u, i), w in PAIRS.items()],
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_what_is_in_memory(name: str) -> None:
+    assert pairs_of(read_interactions(SOURCES[name])) == PAIRS
+
+
+def test_integers_stay_integers() -> None:
+    dense = np.array([[0, 2], [1, 0], [0, 0]])
+    for source in (sparse.csr_matrix(dense), sparse.coo_array(dense)):
+        found = read_interactions(source)
+        assert list(found.users) == ["0", "1", "2"] and found.users.are_integers and found.items.are_integers
+        assert pairs_of(found) == {("0", "1"): 2.0, ("1", "0"): 1.0}
+    found = read_interactions(np.array([[7, 1], [7, 2]]))
+    assert found.users.are_integers and len(found) == 2
+
+
+def test_rows_of_what_is_known() -> None:
+    known = read_interactions(SOURCES["rows"])
+    found = read_interactions([("b", "y"), ("q", "x"), ("a", "q")], known=known)
+    assert pairs_of(found) == {("b", "y"): 1.0} and found.report.unknown == 2
+    assert len(found.users) == 2 and read_interactions(known) is known
+    assert pairs_of(read_interactions(known, known=(["b"], ["x", "y"]))) == {("b", "x"): 6.0}
+
+
+def test_turned() -> None:
+    found = read_interactions(SOURCES["rows"])
+    indptr, users, weights = found.turned()
+    assert (indptr.tolist(), users.tolist(), weights.tolist()) == ([0, 2, 3], [0, 1, 0], [3, 6, 4])
+    assert found.counts().tolist() == [2, 1]
+
+
+def test_split_holds_a_share_of_each_user_out() -> None:
+    found = read_interactions([(user, item, 1 + item) for user in range(9) for item in range(user + 1)])
+    train, test = found.split(0.3, seed=4)
+    assert np.diff(test.indptr).tolist() == [int(0.3 * (user + 1)) for user in range(9)]
+    assert pairs_of(train) | pairs_of(test) == pairs_of(found) and len(train) + len(test) == len(found)
+    assert pairs_of(found.split(0.3, seed=4)[1]) == pairs_of(test) != pairs_of(found.split(0.3, seed=5)[1])
+    with pytest.raises(DataError, match="share"):
+        found.split(1.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("", {}, "empty"),
+        ("# nothing\n", {}, "no interactions"),
+        ("one\ntwo\n", {}, "one column"),
+        ("a,b\nc\n", {"delimiter": "comma"}, "line 2 has 1 columns"),
+        ("a,\n", {}, "(empty item|one column)"),
+        ("a,b,c\n", {"use_columns": "1,2,3"}, "no numbers"),
+        ("a,b,-1\n", {"use_columns": "1,2,3"}, "weight -1"),
+        ("user,item\na,b\n", {"use_columns": "user,thing"}, "no column 'thing'"),
+    ],
+)
+def test_what_is_wrong_with_text(text: str, options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text(text)
+    with pytest.raises(DataError, match=said):
+        read_interactions(str(tmp_path / "rows.csv"), InteractionOptions(**options))
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [(7, "sparse matrix"), ([("a",)], "user and item"), ([("a", "b", -2)], "weight -2"), ([("a", None)], "strings"),
+     (sparse.csr_matrix(-np.eye(2)), "weight -1"), ({"user": ["a", None], "item": ["x", "y"]}, "empty values"),
+     ({"user": [0.5], "item": [1]}, "double")],
+)  # fmt: skip
+def test_what_is_wrong_in_memory(source: Any, said: str) -> None:
+    with pytest.raises((DataError, InputError), match=said):
+        read_interactions(source)
+
+
+def test_options_that_do_not_go_together() -> None:
+    for options in ({"lists": True, "header": True}, {"use_columns": "user"}, {"delimiter": "xx"}):
+        with pytest.raises(InputError):
+            InteractionOptions(**options)
+    with pytest.raises(InputError, match="lines of text"):
+        read_interactions(SOURCES["table"], InteractionOptions(lists=True))
