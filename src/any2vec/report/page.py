@@ -100,11 +100,11 @@ def render(
     settings = {key: value for key, value in about.items() if key not in {"summary", "machine", "format"}}
     settings = {**_dict(settings.pop("settings", None)), **settings}
     settings = {**_dict(settings.get("model")), **{key: value for key, value in settings.items() if key != "model"}}
-    figures_of_run = {key: value for key, value in summary.items() if key not in _IN_SETTINGS}
+    figures_of_run = {key: value for key, value in summary.items() if key not in {*_IN_SETTINGS, "validation"}}
     spent = figures_of_run.get("compile_seconds")
     if isinstance(spent, int | float) and spent < _WORTH_SAYING:  # all kernels were compiled before
         del figures_of_run["compile_seconds"]
-    titles = {"map": "Map", "curves": "Training"}
+    titles = {"map": "Map", "curves": "Training", "validation": "Validation"}
     parts = [_header(title, run_name, embeddings), _tiles(summary, embeddings)]
     parts += [_section(titles.get(figure.name, figure.name), _picture(figure)) for figure in figures]
     if neighbors:
@@ -150,6 +150,9 @@ def _tiles(summary: dict[str, Any], embeddings: Embeddings) -> str:
         value = sent if key == "bytes" else summary.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool):
             shown.append((words, form(value)))
+    best = [one for one in summary.get("validation") or () if one.get("epoch") == summary.get("best_epoch")]
+    for name, value in list(best[0].items())[:2] if best else ():
+        shown += [(f"{_words(name)} of validation, epoch {best[0]['epoch']}", f"{value:.4f}")] * (name != "epoch")
     return '<div class="tiles">' + "".join(
         f'<div class="tile"><b>{escape(value)}</b><span>{escape(words)}</span></div>' for words, value in shown
     ) + "</div>"  # fmt: skip

@@ -14,14 +14,23 @@ from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.models.clicks.keys import trained_keys
-from any2vec.report.figures import DARK, LIGHT, clusters, draw_curves, draw_map, draw_monitors, flatten
+from any2vec.report.figures import (
+    DARK,
+    LIGHT,
+    clusters,
+    draw_curves,
+    draw_map,
+    draw_monitors,
+    draw_validation,
+    flatten,
+)
 from any2vec.report.page import SIGNATURE, Figure, render
 
 MAP_ITEMS = 400
 """items on the map: the most frequent ones"""
 NEIGHBOR_ITEMS = 12
 NEIGHBORS = 6
-_FIGURES = ("map", "curves", "monitors")
+_FIGURES = ("map", "curves", "validation", "monitors")
 _LAST_LINE = 500
 """bytes of a page's end in which its signature is looked for"""
 
@@ -172,6 +181,11 @@ def _figures(run: RunFolder, seed: int) -> list[Figure]:
         light, dark = (draw_curves(run.progress, theme) for theme in (LIGHT, DARK))
         figures.append(Figure("curves", "Loss and speed over the time of training", light, dark))
     summary = run.about.get("summary")
+    if isinstance(summary, dict) and len(epochs := summary.get("validation") or ()) >= 2:
+        best = int(summary["best_epoch"])
+        light, dark = (draw_validation(epochs, best, theme) for theme in (LIGHT, DARK))
+        title = f"Scores on validation data by epoch; epoch {best}, the dotted line, is the one that is kept"
+        figures.append(Figure("validation", title, light, dark))
     if isinstance(summary, dict) and len(summary.get("lagrangian") or ()) >= 2:
         light, dark = (draw_monitors(summary, theme) for theme in (LIGHT, DARK))
         title = "Lagrangian, residual between layers, and what each block takes off the Lagrangian, by epoch"
