@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -162,6 +162,8 @@ class Progress:
     """resident pages of mapped files"""
     bytes_sent: int = 0
     bytes_received: int = 0
+    validation: dict[str, float] = field(default_factory=dict)
+    """metrics by name, of the record that ends an epoch after which the run has validated"""
     most: ClassVar[int] = 1 << 62
     """records that are kept in memory"""
 
@@ -170,7 +172,7 @@ class Progress:
         return former.items >= self.items
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "validation" or value}
 
 
 class Stateful(Protocol):

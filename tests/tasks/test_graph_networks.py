@@ -204,10 +204,10 @@ def test_two_threads_read_the_same_batches(graph: AttributedGraph) -> None:
 
 
 def test_patience_ends_a_run_and_the_best_epoch_is_the_result(graph: AttributedGraph) -> None:
-    model = GraphSAGE(hidden=16, batch_size=16, patience=3)
-    short, long = trained(graph, model, epochs=100), trained(graph, GraphSAGE(hidden=16, batch_size=16), epochs=100)
+    model = GraphSAGE(hidden=16, batch_size=16)
+    short, long = (trained(graph, model, epochs=100, patience=patience) for patience in (3, 0))
     assert short.summary["epochs_done"] == short.summary["best_epoch"] + 3 < 100 == long.summary["epochs_done"]
-    upto = trained(graph, GraphSAGE(hidden=16, batch_size=16), epochs=short.summary["best_epoch"])
+    upto = trained(graph, model, epochs=short.summary["best_epoch"])
     assert np.array_equal(upto.embeddings.vectors, short.embeddings.vectors)
 
 
@@ -346,7 +346,7 @@ def test_bad_data(graph: AttributedGraph, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="The training split is empty"):
         trained(built("none", split={"val": np.arange(5)}), MODELS[0])
     with pytest.raises(InputError, match="patience waits for a better validation score"):
-        trained(built("no-val", split={"train": np.arange(50)}), GraphSAGE(patience=2))
+        trained(built("no-val", split={"train": np.arange(50)}), GraphSAGE(), patience=2)
     with pytest.raises(DataError, match=r"There is no nowhere\.tsv"):
         trained("nowhere.tsv", MODELS[0])
     labels[7] = -1

@@ -36,6 +36,10 @@ class RunOptions:
     """start from the vectors of this run folder or file"""
     checkpoint_seconds: Annotated[float, Number(0, 1e9, open_low=True)] = 300.0
     """seconds between checkpoints, more than 0"""
+    validate: str | None = None
+    """file, or share of the data to hold out: score each epoch by it, and keep the best one"""
+    patience: Annotated[int, Whole(0, 1_000_000)] = 0
+    """stop after so many epochs without a better score; 0: never"""
     cache_dir: Path | None = None
     """folder of encoded inputs; by default $ANY2VEC_CACHE or ~/.cache/any2vec"""
 
@@ -47,10 +51,40 @@ class RunOptions:
 
     def settings(self) -> dict[str, object]:
         """What all hosts of a run must have been asked for alike."""
-        return {name: getattr(self, name) for name in ("epochs", "threads", "seed", "resume")}
+        return {name: getattr(self, name) for name in ("epochs", "threads", "seed", "resume", "validate", "patience")}
+
+    @property
+    def validation_share(self) -> float | None:
+        """The share of the data that is held out to validate on, between 0 and 1; None: none is."""
+        given: Any = self.validate
+        if isinstance(given, bool) or not isinstance(given, str | int | float):
+            return None
+        try:
+            share = float(given)
+        except ValueError:
+            return None
+        return share if 0 < share < 1 else None
+
+    def validation_settings(self) -> dict[str, object]:
+        """What must be the same for a run that validates to go on: files by name and size, wherever they lie."""
+        found: dict[str, object] = {"patience": self.patience} if self.patience else {}
+        given: Any = self.validate
+        if given is None:
+            return found
+        if self.validation_share is not None:
+            return found | {"validate": self.validation_share}
+        are_paths = isinstance(given, list | tuple) and all(isinstance(one, str | Path) for one in given)
+        return found | {"validate": [_named(one) for one in given] if are_paths else _named(given)}
 
     @property
     def start(self) -> Embeddings | Path | None:
         """`init` as Python has it: vectors, or where they lie."""
         found: Any = self.init
         return found
+
+
+def _named(data: Any) -> str:
+    """A file by name and size; of data in memory their type."""
+    if isinstance(data, str | Path) and Path(data).is_file():
+        return f"{Path(data).name}, {Path(data).stat().st_size:,} bytes"
+    return str(data) if isinstance(data, str | Path) else type(data).__name__

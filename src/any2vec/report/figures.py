@@ -179,6 +179,22 @@ def draw_curves(progress: list[dict[str, Any]], theme: Theme) -> bytes | None:
         return _png(figure)
 
 
+def draw_validation(epochs: Sequence[dict[str, Any]], best_epoch: int, theme: Theme) -> bytes:
+    """A PNG of metrics by epoch, one picture a metric; the epoch that was kept is marked."""
+    names = [name for name in epochs[0] if name != "epoch"]
+    with _style(theme):
+        figure = Figure(figsize=(10, 3.4), layout="constrained")
+        for axes, name, color in zip(
+            figure.subplots(1, len(names), squeeze=False)[0], names, theme.groups, strict=False
+        ):
+            axes.plot([one["epoch"] for one in epochs], [one.get(name) for one in epochs], color=color, linewidth=1.8)
+            axes.axvline(best_epoch, color=theme.faint, linewidth=0.9, linestyle=":", zorder=0)
+            axes.set_title(name.replace("_", " "), loc="left", fontsize=10, fontweight="bold")
+            axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+            _finish(axes, theme, "epoch")
+        return _png(figure)
+
+
 def draw_monitors(summary: dict[str, Any], theme: Theme) -> bytes:
     """A PNG of every epoch of pdADMM-G: Lagrangian, residual, decrease by block; logarithmic."""
     decrease: dict[str, list[float]] = summary.get("decrease") or {}

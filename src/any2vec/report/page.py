@@ -134,11 +134,11 @@ def render(
     settings = {key: value for key, value in about.items() if key not in {"summary", "machine", "format"}}
     settings = {**_dict(settings.pop("settings", None)), **settings}
     settings = {**_dict(settings.get("model")), **{key: value for key, value in settings.items() if key != "model"}}
-    figures_of_run = {key: value for key, value in summary.items() if key not in _IN_SETTINGS}
+    figures_of_run = {key: value for key, value in summary.items() if key not in {*_IN_SETTINGS, "validation"}}
     spent = figures_of_run.get("compile_seconds")
     if isinstance(spent, int | float) and spent < _WORTH_SAYING:  # all kernels were compiled before
         del figures_of_run["compile_seconds"]
-    titles = {"map": "Map", "curves": "Training", "monitors": "Training by pdADMM-G"}
+    titles = {"map": "Map", "curves": "Training", "validation": "Validation", "monitors": "Training by pdADMM-G"}
     parts = [_header(title, run_name, embeddings), _tiles(summary, embeddings, evaluation)]
     if classes is not None:
         parts.append(_section("Classes", classes_section(classes)))

@@ -15,7 +15,7 @@ from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.models.clicks.keys import trained_keys
-from any2vec.report.figures import DARK, FEWEST_POINTS, LIGHT, draw_curves, draw_map, draw_monitors
+from any2vec.report.figures import DARK, FEWEST_POINTS, LIGHT, draw_curves, draw_map, draw_monitors, draw_validation
 from any2vec.report.items import choose_items
 from any2vec.report.layout import flatten
 from any2vec.report.map import MapPicture, map_picture
@@ -27,7 +27,7 @@ MAP_ITEMS = 600
 MOST_MAP_ITEMS = 10_000
 NEIGHBOR_ITEMS = 12
 NEIGHBORS = 6
-_FIGURES = ("map", "curves", "monitors")
+_FIGURES = ("map", "curves", "validation", "monitors")
 _LAST_LINE = 500
 """bytes of a page's end in which its signature is looked for"""
 
@@ -198,6 +198,11 @@ def _figures(run: RunFolder) -> list[Figure]:
         caption = "Since the record before, over the time of training; dotted lines end an epoch"
         figures.append(Figure("curves", caption, curves[0], curves[1]))
     summary = run.about.get("summary")
+    if isinstance(summary, dict) and len(epochs := summary.get("validation") or ()) >= FEWEST_POINTS:
+        best = int(summary["best_epoch"])
+        light, dark = (draw_validation(epochs, best, theme) for theme in (LIGHT, DARK))
+        title = f"Scores on validation data by epoch; epoch {best}, the dotted line, is the one that is kept"
+        figures.append(Figure("validation", title, light, dark))
     if isinstance(summary, dict) and len(summary.get("lagrangian") or ()) >= FEWEST_POINTS:
         light, dark = (draw_monitors(summary, theme) for theme in (LIGHT, DARK))
         title = (

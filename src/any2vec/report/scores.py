@@ -33,6 +33,10 @@ MOST_CLASSES = 25
 def headlines(summary: dict[str, Any], evaluation: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
     """(what, figure) of the run's own scores and of each evaluation."""
     found = [(words, f"{summary[key]:.3f}") for key, words in _OF_RUN.items() if _is_number(summary.get(key))]
+    best = [one for one in summary.get("validation") or () if one.get("epoch") == summary.get("best_epoch")]
+    for name, value in list(best[0].items())[:2] if best else ():
+        if name != "epoch" and summary.get(f"val_{name}") is None and _is_number(value):
+            found.append((f"{name.replace('_', ' ')} of validation", f"{value:.3f}"))
     for one in evaluation:
         task = str(one.get("task"))
         key, name = _HEADLINES.get(task, ("", ""))

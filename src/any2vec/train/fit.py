@@ -22,7 +22,7 @@ from any2vec.train.result import Result
 from any2vec.train.run import run_here, run_joined
 from any2vec.train.run_folder import check_free, check_resumable, own_folder, remove_unfinished
 from any2vec.train.spec import Hooks, RunSpec
-from any2vec.train.task import check_spread, refuse_absent
+from any2vec.train.task import check_spread, check_validation, refuse_absent
 from any2vec.types import Progress, Stage
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ def fit(
     on_epoch: Callable[[int, Embeddings], None] | None = None,
     stage: Stage | None = None,
     checkpoint_seconds: float = 300.0,
+    validate: Any = None,
+    patience: int = 0,
     text: TextOptions | None = None,
     graph: GraphOptions | None = None,
     schema: ClickSchema | str | Path | None = None,
@@ -111,6 +113,12 @@ def fit(
             returns. Under torchrun rank 0's is called, and no other need be given.
         stage: is called with how far reading is: (name, bytes done, bytes in all or None).
         checkpoint_seconds: between checkpoints, more than 0.
+        validate: data to score each epoch by, of any kind that `data` may be: triples (filtered MRR, hits; of very many
+            a sample), rows of clicks (AUC, log-loss); of words a file of judged pairs, several, a table, or a list of
+            (word, word, score) (Spearman). Or the share of triples or clicks, between 0 and 1, that is held out for
+            it. The result is the best epoch's, kept in memory beside the tables; metrics stand in the records and
+            in `summary["validation"]`. Graph networks validate by the split of their nodes.
+        patience: stop after so many epochs without a better score; 0: never.
         text, graph, triples, interactions: reading options.
         nodes: of GAMLP and graph networks: features, labels and split of the graph's nodes.
         schema: which columns of clicks are what: a `ClickSchema`, criteo, avazu, or a TOML file.
@@ -151,7 +159,7 @@ def fit(
         run=RunOptions(
             epochs=epochs, threads=threads, seed=seed, out=None if out is None else Path(out), resume=resume,
             overwrite=overwrite, init=start, checkpoint_seconds=checkpoint_seconds,
-            cache_dir=None if cache_dir is None else Path(cache_dir),
+            cache_dir=None if cache_dir is None else Path(cache_dir), validate=validate, patience=patience,
         ),
         hosts=options_of("hosts", hosts), sync=options_of("sync", sync), storage=options_of("storage", storage),
     )  # fmt: skip
@@ -191,6 +199,8 @@ def train(spec: RunSpec, hooks: Hooks, started: float) -> FitResult:
     refuse_absent(task, spec)
     if not joined():
         check_spread(spec)
+    if isinstance(spec.run, RunOptions):
+        check_validation(spec, "validate" in task.options_of(spec.model.name).get("run", ()))
     task.check(spec, hooks)
     if task.ends:
         spec = _with_epochs(_with_folder(spec))

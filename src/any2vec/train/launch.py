@@ -21,6 +21,7 @@ from any2vec.train.registry import task_named
 from any2vec.train.result import Result
 from any2vec.train.run_folder import has_table, has_unfinished_run, note_restarts, summary_of
 from any2vec.train.spec import Hooks, RunSpec
+from any2vec.train.task import file_names
 
 WORKER = "any2vec.train.worker"
 _RAY_PATIENCE = 50.0
@@ -61,6 +62,8 @@ def train_in_processes(spec: RunSpec, hooks: Hooks) -> Result:
     with TemporaryDirectory(prefix=FOLDER, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         result = folder / "result" if out is None else Path(out)
+        if spec.run.validate is not None and spec.run.validation_share is None:
+            spec = replace(spec, run=replace(spec.run, validate=file_names(spec.run.validate)))
         own = task.stored(spec, folder, hooks)
         own = replace(own, run=replace(own.run, out=result, threads=task.threads(spec, ranks)))
         restarts = carry_out(own, ranks, folder, on_line)

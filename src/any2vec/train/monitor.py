@@ -22,7 +22,7 @@ from any2vec.types import Stats, Work
 if TYPE_CHECKING:
     from any2vec.train.in_memory.program import InMemoryProgram
 
-_STOP, _SAVE, _SHOW = 1, 2, 4
+_STOP, _SAVE, _SHOW, _VALIDATE = 1, 2, 4, 8
 NUMBERS = 5
 """what a host reports: items, loss, examples, CPU seconds, the signal that asked it to stop"""
 
@@ -87,12 +87,17 @@ class Decisions:
         own, self._own = self._own, Stats(0, 0.0, 0)
         return own.items, own.loss_sum, own.loss_examples, own.cpu_seconds, self.asked.stop_signal
 
-    def decide(self, work: Work[Any], reports: Sequence[Sequence[float] | np.ndarray]) -> tuple[bool, int]:
-        """(whether a checkpoint is due, the signal that ends the run here), by rank 0; the work is recorded."""
+    def decide(
+        self, work: Work[Any], reports: Sequence[Sequence[float] | np.ndarray], is_held: bool = False
+    ) -> tuple[bool, int]:
+        """(whether a checkpoint is due, the signal that ends the run here), by rank 0; the work is recorded.
+
+        is_held: its record is made when it has been validated.
+        """
         total = Stats(0, 0.0, 0)
         for items, loss_sum, examples, cpu, _ in reports:  # in rank order: sums do not depend on who came first
             total += Stats(int(items), float(loss_sum), int(examples), float(cpu))
-        self.recorder.add(work, total)
+        self.recorder.add(work, total, is_held)
         if work.progress >= 1.0:
             return False, 0
         return self.saves.is_due(), int(max(report[-1] for report in reports))
@@ -129,6 +134,12 @@ class Monitor:
             began = time.perf_counter()
             self.program.end_epoch(work.epoch)
             recorder.pause(time.perf_counter() - began)
+        if order & _VALIDATE:
+            began = time.perf_counter()
+            metrics = self.program.validate(work.epoch + 1)
+            recorder.pause(time.perf_counter() - began)
+            if found:
+                recorder.record(work, validation=metrics)
         if order & _SAVE:
             self._save([parts[1].array.tolist() for parts in found.values()])
         if order & _STOP:
@@ -142,10 +153,11 @@ class Monitor:
         """(what all hosts do now, the signal that asks for it), said by rank 0."""
         if not reports:
             return 0, 0
-        is_due, number = self.decisions.decide(work, reports)
+        validates = work.ends_epoch and self.program.validation is not None
+        is_due, number = self.decisions.decide(work, reports, validates)
         shows = work.ends_epoch and self.program.request.hooks.on_epoch is not None
         saves = (is_due or number) and self._file is not None
-        return _SHOW * shows | _STOP * bool(number) | _SAVE * bool(saves), number
+        return _SHOW * shows | _VALIDATE * validates | _STOP * bool(number) | _SAVE * bool(saves), number
 
     def _save(self, rest: Sequence[Sequence[Range]]) -> None:
         """rest: positions that each host has left of the epoch, by rank."""
@@ -153,7 +165,9 @@ class Monitor:
         state = self.program.state()
         if state is not None:
             assert self._file is not None
-            totals = {"items": recorder.items, "seconds": recorder.seconds}
+            totals: dict[str, Any] = {"items": recorder.items, "seconds": recorder.seconds}
+            if self.program.validation is not None:
+                totals["validation"] = self.program.validation.epochs
             place = dict(self.program.schedule.state_dict(rest))
             save_checkpoint(self._file, Checkpoint(state, place, self.program.request.settings, totals))
         self.decisions.saves.done()

@@ -92,20 +92,24 @@ class Recorder:
         now = time.perf_counter()
         if self._callback is not None and self.records and now - self._ticked >= self._every:
             self._ticked = now
-            self._callback(replace(self.records[-1], progress=work.progress, seconds=round(self.seconds, 4)))
+            now_at = {"progress": work.progress, "seconds": round(self.seconds, 4), "validation": {}}
+            self._callback(replace(self.records[-1], **now_at))
 
-    def add(self, work: Work[Any], stats: Stats) -> None:
-        """Count a piece of work; make a record when it is time, and at the end of the run."""
+    def add(self, work: Work[Any], stats: Stats, is_held: bool = False) -> None:
+        """Count a piece of work; make a record when it is time, and at the end of the run.
+
+        is_held: the caller makes the record, with what is not known yet.
+        """
         if work.epoch != self._epoch_number:
             self._epoch_number, self.epoch = work.epoch, Stats(0, 0.0, 0)
         self.epoch += stats
         self._window += stats
         self.items += stats.items
-        if time.perf_counter() - self._last >= self._every or work.progress >= 1.0:
+        if not is_held and (time.perf_counter() - self._last >= self._every or work.progress >= 1.0):
             self.record(work)
 
-    def record(self, work: Work[Any]) -> None:
-        """Make a record of what came since the last one."""
+    def record(self, work: Work[Any], **more: Any) -> None:
+        """Make a record of what came since the last one. more: further fields."""
         now = time.perf_counter()
         window, span = self._window, max(now - self._last, 1e-9)
         if span < self._every and work.progress >= 1.0:  # a short window says little: here is the one before it, too
@@ -117,7 +121,7 @@ class Recorder:
             "items_per_s": window.items / span, "busy_cores": window.cpu_seconds / span, "rss_bytes": anonymous,
             "mapped_bytes": mapped,
         }  # fmt: skip
-        record = self._make(work, measured)
+        record = self._make(work, measured | more)
         self._former, self._former_span = self._window, now - self._last
         self._last, self._window = now, Stats(0, 0.0, 0)
         self.records.append(record)

@@ -66,6 +66,7 @@ def _train(
         spec=spec, hooks=hooks, threads=task.threads(spec, local_hosts),
         agreement=task.agreement(spec) if spec.hosts.is_distributed or joined() else None,
         settings=task.settings(spec, own, transport.hosts), started=started,
+        validator=task.validator(spec, own) if transport.rank == 0 else None,
     )  # fmt: skip
     is_over, finished = _settled(task, request, transport)
     if is_over:

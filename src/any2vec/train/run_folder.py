@@ -43,7 +43,10 @@ _WHOLE = "meta.json"
 ABOUT, _LOG = "run.json", "progress.jsonl"
 _NEW_ABOUT, _NEW_LOG = "run.new.json", "progress.new.jsonl"
 """those of a run that is to replace the result beside them; where the first is, the checkpoint is of that run"""
-_BESIDE = (_LOG, "report.html", "report-map.png", "report-curves.png", "report-monitors.png", "evaluation.jsonl")
+_BESIDE = (
+    _LOG, "report.html", "report-map.png", "report-curves.png", "report-monitors.png",
+    "report-validation.png", "evaluation.jsonl",
+)  # fmt: skip
 _STAGING = "result"
 _GRACE = 2.0
 """seconds that a process which has been stopped may yet take to end"""

@@ -16,6 +16,7 @@ from any2vec.types import Stage
 
 if TYPE_CHECKING:
     from any2vec.embeddings import Embeddings
+    from any2vec.train.in_memory.validation import Validator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +70,7 @@ class RunSpec:
         """What must be the same for a run to go on from a checkpoint. metadata: what the data are."""
         return {
             "model": self.model.as_dict(), "epochs": self.run.epochs, "seed": self.run.seed, "data": dict(metadata),
-            "init": None, **self.storage.settings(self.model),
+            "init": None, **self.storage.settings(self.model), **self.run.validation_settings(),
         }  # fmt: skip
 
 
@@ -98,6 +99,8 @@ class Request:
     """what must be the same for a run to go on"""
     started: float
     """moment of `time.perf_counter` at which the run was asked for"""
+    validator: Validator | None = None
+    """what scores the run behind each epoch, at rank 0 where it validates"""
 
 
 def as_plain(options: Any) -> Any:

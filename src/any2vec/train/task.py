@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from any2vec import machine
 from any2vec.data.io.files import is_table
-from any2vec.errors import InputError
+from any2vec.errors import DataError, InputError
 from any2vec.models.registry import known_models, model_class, model_of
 from any2vec.options.hosts import HostOptions
 from any2vec.options.run import RunOptions
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from any2vec.options.planning import ItemShape, Shape
     from any2vec.plan.cost.size import Forecast, Size
     from any2vec.train.frame import Program
+    from any2vec.train.in_memory.validation import Validator
     from any2vec.train.spec import Hooks, Request, RunSpec
     from any2vec.types import Stage
 
@@ -31,6 +32,8 @@ HOSTS = ("hosts", "logical_hosts", "link", "host_timeout", "ray", "restarts")
 """options of hosts that every task has that trains on several"""
 RUN = ("epochs", "threads", "seed", "out", "resume", "overwrite", "checkpoint_seconds")
 """options of runs that every task has"""
+VALIDATION = ("validate", "patience")
+"""options of runs that validate on data beside those of the training"""
 CLASSES: Mapping[str, type] = {"run": RunOptions, "hosts": HostOptions, "sync": SyncOptions, "storage": StorageOptions}
 """group of options -> its class, one for all tasks"""
 
@@ -221,6 +224,16 @@ class Task(ABC):
         with threadpool_limits(limits=1, user_api="blas"):
             yield
 
+    def validator(self, spec: RunSpec, data: Any) -> Validator | None:
+        """What scores the run behind each epoch, by what `spec.run.validate` names, at rank 0; None: nothing does.
+
+        data: what `share` gave. A task that has the options `validate` and `patience` has a validator.
+
+        Raises:
+            InputError, DataError: the data to validate on cannot be read, or are not for this model.
+        """
+        return None
+
     @abstractmethod
     def program(self, request: Request, data: Any, transport: Transport) -> Program:
         """What one host of the run does."""
@@ -273,7 +286,8 @@ def refuse_absent(task: Task, spec: RunSpec) -> None:
         for item in fields(cls):
             value = getattr(options, item.name)
             default = item.default_factory() if item.default_factory is not MISSING else item.default
-            if value != default and item.name not in own.get(group, ()):
+            is_given = value is not default and (default is None or value != default)
+            if item.name not in own.get(group, ()) and is_given:
                 raise InputError(absent(task, spec.model.name, item.name))
     for kind in spec.reading:
         if kind not in task.reading_of(spec.model.name):
@@ -300,6 +314,25 @@ def check_spread(spec: RunSpec) -> None:
                     f"--{item.name.replace('_', '-')} ({item.name} = {value!r}) is for several hosts; say how many, "
                     "--hosts N or --logical-hosts N, or leave it out."
                 )
+
+
+def check_validation(spec: RunSpec, has_data: bool) -> None:
+    """Raise InputError or DataError for options of validation that cannot be.
+
+    has_data: whether the model validates on data of their own, and not on a split of those of the training.
+    """
+    given, share = spec.run.validate, spec.run.validation_share
+    if given is None:
+        if spec.run.patience and has_data:
+            raise InputError("patience waits for a better validation score; say what to validate on, --validate.")
+        return
+    if isinstance(given, float | int) and share is None:
+        raise InputError(f"validate as a share of the data must be between 0 and 1, got {given!r}.")
+    is_path = isinstance(given, str | Path) and not any(sign in str(given) for sign in "*?[")
+    if is_path and share is None and not Path(str(given)).exists():
+        raise DataError(f"There is no file {given} to validate on; check the path, or give a share between 0 and 1.")
+    if spec.storage.memory is not None:
+        raise InputError("The best state is kept in memory beside the tables; leave out --memory, or --validate.")
 
 
 def file_names(data: Any) -> str | list[str]:

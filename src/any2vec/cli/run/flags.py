@@ -17,7 +17,9 @@ from any2vec.train.spec import RunSpec
 from any2vec.train.task import CLASSES, Task, absent
 
 PANELS = {"run": "Run", "hosts": "Hosts", "sync": "Synchronization", "storage": "Storage"}
-ONLY_OF_RUNS = ("resume", "overwrite", "init", "checkpoint_seconds", "host_timeout", "ray", "restarts")
+ONLY_OF_RUNS = (
+    "resume", "overwrite", "init", "checkpoint_seconds", "validate", "patience", "host_timeout", "ray", "restarts",
+)  # fmt: skip
 """flags that change nothing of an estimate or a plan"""
 OWN: dict[str, type | tuple[type, ...]] = {"input": (str, list), "model": str, "out": str}
 """keys of a TOML file that are no flags -> their types"""

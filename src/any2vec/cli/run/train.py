@@ -95,6 +95,16 @@ def _is_layered(summary: dict[str, Any]) -> bool:
     return "layers_by_host" in summary
 
 
+def _validation_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a run that has validated kept."""
+    found = {one["epoch"]: one for one in summary.get("validation") or ()}
+    best = found.get(summary.get("best_epoch"))
+    if best is None:
+        return []
+    scores = ", ".join(f"{name.replace('_', ' ')} {fraction(value)}" for name, value in best.items() if name != "epoch")
+    return [("validation", f"{scores}, epoch {best['epoch']} of {summary['epochs_done']}, which is kept")]
+
+
 def _table_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """What only a run of a table larger than memory has to tell."""
     if summary.get("partitions", 1) == 1:
@@ -121,6 +131,7 @@ def _print_summary(task: Task, spec: RunSpec, summary: dict[str, Any]) -> None:
         ("vectors", f"{summary['rows']:,} {nouns.rows} × {summary['dim']}"),
         ("loss", loss),
         *task.lines(summary),
+        *_validation_lines(summary),
         ("speed", f"{number(summary['items_per_s'])} {nouns.items}/s"),
         ("time", f"{duration(summary['seconds'])} in all, {duration(summary.get('train_seconds'))} of training"),
         ("memory", _memory(summary)),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from any2vec.data.io.files import is_table
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError
 from any2vec.evaluate.reading import read_lines, rows_of_words
@@ -118,9 +119,58 @@ def evaluate_similarity(
     Raises:
         DataError: a file cannot be read, or a line is no pair.
     """
+    return similarity_of(embeddings, [(file.stem, *read_pairs(file)) for file in _files(path)], lowercase, unseen)
+
+
+Pairs = tuple[str, list[str], list[str], np.ndarray]
+"""name of a set, first words, second words, scores float64 (N,)"""
+
+
+def pairs_of(source: Any) -> list[Pairs]:
+    """Judged pairs: of files, as `evaluate_similarity` takes them; of a table, its first three columns; of a list of
+    (word, word, score).
+
+    Raises:
+        DataError: they cannot be read, or are no pairs.
+    """
+    if is_table(source):
+        from any2vec.data.io.arrow import TableReader
+
+        table = TableReader(source, None)
+        batches = (batch.values() for batch in table.batches(table.names[:3], 8192))
+        rows = [row for columns in batches for row in zip(*(one.to_pylist() for one in columns), strict=True)]
+    elif isinstance(source, str | Path) or all(isinstance(one, str | Path) for one in source):
+        return [(file.stem, *read_pairs(file)) for file in _files(source)]
+    else:
+        rows = [tuple(row) for row in source]
+    try:
+        words = [[one.decode() if isinstance(one, bytes) else str(one) for one in row[:2]] for row in rows]
+        scores = np.array([float(row[2]) for row in rows])
+    except (IndexError, TypeError, ValueError) as error:
+        raise DataError(f"Judged pairs are two words and a finite score each ({error}).") from None
+    if not rows or not np.isfinite(scores).all():
+        raise DataError("Judged pairs are two words and a finite score each; give at least two.")
+    return [("pairs", [first for first, _ in words], [second for _, second in words], scores)]
+
+
+def check_covered(given: Sequence[Pairs], known: Set[str]) -> None:
+    """Raise DataError for a set that has not two pairs of known words with different scores: nothing could rank."""
+    for name, first, second, scores in given:
+        pairs = zip(first, second, strict=True)
+        is_covered_N = np.array([all(word in known or word.lower() in known for word in pair) for pair in pairs])
+        if len(np.unique(scores[is_covered_N])) < 2:
+            raise DataError(
+                f"{is_covered_N.sum():,} of the {len(scores):,} pairs of {name} have words of the vocabulary; to rank "
+                "them it takes two of different scores: give other pairs, or lower --min-count."
+            )
+
+
+def similarity_of(
+    embeddings: Embeddings, given: Sequence[Pairs], lowercase: bool = True, unseen: bool = True
+) -> SimilarityResult:
+    """As `evaluate_similarity`, of pairs that have been read."""
     sets = []
-    for file in _files(path):
-        first, second, scores = read_pairs(file)
+    for name, first, second, scores in given:
         rows = np.stack([rows_of_words(embeddings, words, lowercase) for words in (first, second)])
         seen = (rows >= 0).all(axis=0)
         covered = np.ones_like(seen) if unseen and embeddings.encoder is not None else seen
@@ -131,7 +181,7 @@ def evaluate_similarity(
         a, b = (unit_rows(side).astype(np.float64) for side in vectors)
         value = spearman(np.einsum("ij,ij->i", a, b), scores[covered])
         num_covered = int(covered.sum())
-        sets.append(SimilaritySet(file.stem, value, len(scores), num_covered, num_covered - int(seen.sum())))
+        sets.append(SimilaritySet(name, value, len(scores), num_covered, num_covered - int(seen.sum())))
     return SimilarityResult(tuple(sets))
 
 

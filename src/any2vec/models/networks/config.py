@@ -47,8 +47,6 @@ class GraphNetwork(ModelConfig):
     """of Adam, in (0, 10]"""
     weight_decay: Annotated[float, Number(0, 1e6)] = 5e-4
     """times half the squared weights, added to the loss, 0 or more"""
-    patience: Annotated[int, Whole(0, 1_000_000)] = 0
-    """stop after so many epochs without a better validation score; 0: never"""
 
     def __post_init__(self) -> None:
         if isinstance(self.fanouts, list | tuple):

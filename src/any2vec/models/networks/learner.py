@@ -1,4 +1,4 @@
-"""Trains a graph network batch after batch, and scores the validation nodes behind each epoch.
+"""Trains a graph network batch after batch, and scores nodes from all their neighbors.
 
 What a step does depends on (seed, epoch, batch) alone: seeds' order, neighbors and dropout. So a run that goes on from
 a checkpoint gives the bits of one that was never stopped, where one thread trains.
@@ -21,12 +21,11 @@ from any2vec.models.networks.config import GraphNetwork
 from any2vec.models.networks.features import CachedFeatures, Moved
 from any2vec.models.networks.inference import Inference
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of, load_weights
-from any2vec.models.networks.scores import score_of
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from any2vec.types import Csr, Span, State, Stats, Work
 
 Features = FeatureRows | CachedFeatures
-_NET, _BEST, _FIRST, _SECOND = "net.", "best.", "adam.first.", "adam.second."
+_NET, _FIRST, _SECOND = "net.", "adam.first.", "adam.second."
 _ABOUT = "about"
 _INIT, _DROPOUT = 1, 2
 """numbers of random streams beside those of sampling"""
@@ -81,11 +80,6 @@ class GraphLearner:
         self._optimizer = torch.optim.Adam(
             self.network.parameters(), lr=model.learning_rate, weight_decay=model.weight_decay
         )
-        self.best: State = {}
-        self.best_score: float | None = None
-        self.best_epoch = 0
-        """from 1; 0: none is known"""
-        self.epochs_done = 0
         self.sampled = 0
         """nodes whose features batches have read"""
         self.moved = Moved()
@@ -102,12 +96,6 @@ class GraphLearner:
         features = self.data.features
         return features.bytes_filled if isinstance(features, CachedFeatures) else 0
 
-    @property
-    def is_over(self) -> bool:
-        """Whether no epoch shall follow: none has been better for so long."""
-        patience = self.model.patience
-        return 0 < patience <= self.epochs_done - self.best_epoch and self.best_score is not None
-
     def compile(self) -> None:
         """Compile the kernels, or load them from the cache."""
         sampled, moved, before = self.sampled, self.moved, _copied(weights_of(self.network))
@@ -118,7 +106,7 @@ class GraphLearner:
         self.sampled, self.moved = sampled, moved
 
     def run(self, work: Work[Span]) -> Stats:
-        """Train the batches of some positions of an epoch; behind its last one score the validation nodes.
+        """Train the batches of some positions of an epoch.
 
         Raises:
             InputError: the loss is no number any more.
@@ -134,8 +122,6 @@ class GraphLearner:
             del batch, loss  # before the next one is made, or all nodes are scored
         if not np.isfinite(total):
             raise InputError("The loss is no number any more: the training has diverged; lower learning_rate.")
-        if work.ends_epoch:
-            self._end_epoch(work.epoch + 1)
         return Stats(items, total, items, time.process_time() - began)
 
     def learning_rate(self, progress: float) -> float:
@@ -165,28 +151,20 @@ class GraphLearner:
         return self._whole
 
     def state_dict(self) -> State:
-        """Weights, what the optimizer remembers, and the best epoch's weights."""
+        """Weights, and what the optimizer remembers."""
         found = {_NET + name: array for name, array in weights_of(self.network).items()}
-        found |= {_BEST + name: array for name, array in self.best.items()}
         for name, parameter in self.network.named_parameters():
             if kept := self._optimizer.state.get(parameter):
                 found[_FIRST + name], found[_SECOND + name] = kept["exp_avg"].numpy(), kept["exp_avg_sq"].numpy()
                 steps = float(kept["step"])
         known = bool(self._optimizer.state)
-        score = np.nan if self.best_score is None else self.best_score
-        return found | {
-            _ABOUT: np.array(
-                [steps if known else 0.0, score, self.best_epoch, self.epochs_done, self.sampled, *self.moved]
-            )
-        }
+        return found | {_ABOUT: np.array([steps if known else 0.0, self.sampled, *self.moved])}
 
     def load_state_dict(self, state: State) -> None:
         """Go on from there. KeyError or ValueError where it is no such state."""
-        steps, score, best_epoch, epochs_done, sampled, missed, num_bytes = state[_ABOUT].tolist()
-        self.moved = Moved(int(missed), int(num_bytes))
-        load_weights(self.network, _beginning(state, _NET))
-        self.best, self.best_score = _beginning(state, _BEST), None if np.isnan(score) else score
-        self.best_epoch, self.epochs_done, self.sampled = int(best_epoch), int(epochs_done), int(sampled)
+        steps, sampled, missed, num_bytes = state[_ABOUT].tolist()
+        self.sampled, self.moved = int(sampled), Moved(int(missed), int(num_bytes))
+        load_weights(self.network, network_weights(state))
         for name, parameter in self.network.named_parameters():
             if steps:
                 self._optimizer.state[parameter] = {
@@ -249,18 +227,6 @@ class GraphLearner:
         permute(places, len(places), stream_key(self.seed, PURPOSE_ORDER, epoch), places)
         return rows[places]
 
-    def _end_epoch(self, epoch: int) -> None:
-        """Keep the weights if they are the best so far; without validation nodes the last ones are."""
-        self.epochs_done = epoch
-        rows = self.data.rows["val"]
-        score = None
-        if len(rows):
-            scores = self.inference.scores(self.network, rows)
-            score = score_of(scores, self.data.labels[rows], np.arange(len(rows)))
-        if score is None or self.best_score is None or score > self.best_score:
-            self.best_score, self.best_epoch = score, epoch
-            self.best = _copied(weights_of(self.network))
-
 
 def weights_of(network: Network) -> State:
     """By name; arrays that training changes."""
@@ -272,8 +238,9 @@ def _copied(state: State) -> State:
     return {name: array.copy() for name, array in state.items()}
 
 
-def _beginning(state: State, begin: str) -> State:
-    return {name.removeprefix(begin): np.array(array) for name, array in state.items() if name.startswith(begin)}
+def network_weights(state: State) -> State:
+    """Those of the network, copied, in what `GraphLearner.state_dict` gave."""
+    return {name.removeprefix(_NET): np.array(array) for name, array in state.items() if name.startswith(_NET)}
 
 
 def _stream(*numbers: int) -> int:

@@ -62,11 +62,11 @@ class TripleModel(ModelConfig):
     dim: Annotated[int, Whole(1, 4096)] = 192
     """size of the vectors, 1..4096, even if complex"""
     learning_rate: Annotated[float, Number(0, 10, open_low=True)] = 0.4
-    """initial learning rate of Adagrad, in (0, 10]"""
+    """initial rate of Adagrad, in (0, 10]"""
     min_learning_rate: Annotated[float, Number(0, 10)] = 1e-4
-    """final learning rate, 0..learning_rate"""
+    """final rate, 0..learning_rate"""
     batch_size: Annotated[int, Whole(1, 1 << 20)] = 1000
-    """queries per step, two per triple, 1..1,048,576"""
+    """queries per step, 1..1,048,576"""
     loss: Literal["softmax", "logistic", "margin"] = "softmax"
     """loss of an answer against its negatives"""
     num_negatives: Annotated[int | None, Whole(0, 1 << 20)] = None
@@ -78,9 +78,9 @@ class TripleModel(ModelConfig):
     reciprocal: bool = True
     """rows of their own for queries about heads"""
     n3: Annotated[float, Number(0, 1000)] = 0.0
-    """weight of N3 regularization (cubes), 0..1000"""
+    """weight of N3 regularization, 0..1000"""
     l2: Annotated[float, Number(0, 1000)] = 0.0
-    """weight of L2 regularization (squares), 0..1000"""
+    """weight of L2 regularization, 0..1000"""
     relation_weight: Annotated[float, Number(0, 1000)] = 0.0
     """complex, distmult: weight of the loss of predicting relations, 0..1000"""
     margin: Annotated[float, Number(0, 1000, open_low=True)] = 1.0

@@ -21,11 +21,16 @@ class PreparedClicks:
     metadata: dict[str, Any]
     """what they are, for the report and for a resumed run to compare"""
 
+    @property
+    def num_examples(self) -> int:
+        """Those that train; the rest, behind them, are held out."""
+        return int(self.metadata["num_examples"])
+
 
 def prepare_clicks(
-    data: Any, schema: ClickSchema | None, cache_dir: Path | None, stage: Stage | None
+    data: Any, schema: ClickSchema | None, cache_dir: Path | None, stage: Stage | None, share: float | None = None
 ) -> PreparedClicks:
-    """Read files of clicks, or open those that are encoded.
+    """Read files of clicks, or open those that are encoded. share: of the last examples, held out to validate on.
 
     Raises:
         InputError: a schema is missing, or does not fit the encoded data.
@@ -33,12 +38,14 @@ def prepare_clicks(
     """
     from any2vec.data.clicks.clicks import Clicks, read_clicks
     from any2vec.data.io.files import is_table
+    from any2vec.tasks.clicks.validation import training_part
 
     is_stream = hasattr(data, "batch") and not (isinstance(data, Clicks) or is_table(data))
     clicks = data if is_stream else read_clicks(data, schema, cache_dir=cache_dir, progress=as_reading(stage))
+    kept, num_clicks = training_part(clicks, share)
     metrics = {
-        "kind": "clicks", "num_examples": clicks.num_examples, "num_clicks": clicks.num_clicks,
+        "kind": "clicks", "num_examples": kept, "num_clicks": num_clicks,
         "columns": list(clicks.columns), "dense": list(clicks.dense_names), "num_rows": clicks.num_rows,
-        "digest": clicks.digest,
+        "digest": clicks.digest, **({} if share is None else {"num_validation": clicks.num_examples - kept}),
     }  # fmt: skip
     return PreparedClicks(clicks, metrics)

@@ -74,11 +74,11 @@ class ClickProgram(InMemoryProgram):
         model, options, rank = request.spec.model, request.agreement, transport.rank
         servers, sync_servers = (0, 0) if options is None else (options.servers, options.sync_servers)
         self.roles = Roles.of(transport.hosts, servers, sync_servers)
-        if data.num_examples < self.roles.trainers:
-            raise InputError(f"{data.num_examples} examples are too few for {self.roles.trainers} trainers.")
+        if prepared.num_examples < self.roles.trainers:
+            raise InputError(f"{prepared.num_examples} examples are too few for {self.roles.trainers} trainers.")
         workers = request.threads if self.roles.is_trainer(rank) else 0
         trainers = self.roles.trainers
-        bounds = chunks_of(data.num_examples, trainers, transport.hosts - trainers, model.batch_size)
+        bounds = chunks_of(prepared.num_examples, trainers, transport.hosts - trainers, model.batch_size)
         self.schedule = self._schedule(bounds)
         given = model, data, request.spec.run.seed, self._stored(), workers
         self.rows: HostRows = (
@@ -139,8 +139,6 @@ class ClickProgram(InMemoryProgram):
         for access in () if self._has_ended else self.rows.accesses:
             access.flush()
         self.rows.quiesce()
-        if isinstance(self.learner, ClickLearner):
-            self._collected_updates = self.learner.updates
         table, dense = self.rows.gather_result(), self.dense.gather_result()
         return None if table is None or dense is None else {"rows": table, "dense": dense}
 
@@ -148,6 +146,8 @@ class ClickProgram(InMemoryProgram):
         found = super().state()
         # Nobody trains on, and changes rows of others, before all have copied theirs.
         self.transport.barrier("state", timeout=LONG_WORK)
+        if isinstance(self.learner, ClickLearner):
+            self._collected_updates = self.learner.updates
         return found
 
     @property
@@ -169,7 +169,7 @@ class ClickProgram(InMemoryProgram):
         return Result(embeddings, scorer=scorer, parts={DENSE: scorer, **self.data.encoder.parts()})
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
-        loss, rate = mean_loss(recorder.epoch), self.data.num_clicks / self.data.num_examples
+        loss, rate = mean_loss(recorder.epoch), self.metadata["num_clicks"] / self.metadata["num_examples"]
         entropy = -(rate * math.log(rate) + (1 - rate) * math.log1p(-rate)) if 0 < rate < 1 else 0.0
         judged: dict[str, Any] = {}
         if loss is not None and entropy:

@@ -14,12 +14,13 @@ from any2vec.errors import InputError
 from any2vec.models.clicks.config import CLICK_MODELS
 from any2vec.options.planning import ColumnShape, ItemShape, Machines
 from any2vec.sync.options.trainers import TrainerAgreement
-from any2vec.train.task import HOSTS, RUN, Nouns, Task
+from any2vec.train.task import HOSTS, RUN, VALIDATION, Nouns, Task
 
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
     from any2vec.plan.cost.size import Forecast, Size
     from any2vec.tasks.clicks.prepare import PreparedClicks
+    from any2vec.train.in_memory.validation import Validator
     from any2vec.train.spec import Hooks, Request, RunSpec
     from any2vec.types import Stage
 
@@ -39,7 +40,7 @@ class Clicks(Task):
     }
     reading: ClassVar = {"clicks": "any2vec.data.clicks.schema:ClickReading"}
     has: ClassVar = {
-        "run": (*RUN, "cache_dir"),
+        "run": (*RUN, *VALIDATION, "cache_dir"),
         "hosts": (*HOSTS, "servers", "sync_servers"),
         "sync": ("sync", "cache", "cache_rows", "rounds_per_epoch"),
     }
@@ -85,6 +86,11 @@ class Clicks(Task):
                 f"cache {agreement.cache} adds up what trainers change in a row, and moments of adam do not add up; "
                 "train with optimizer adagrad or sgd, or with cache none."
             )
+        if agreement.row_cache.kind == "bagpipe" and spec.run.patience:
+            raise InputError(
+                f"cache {agreement.cache} fetches rows of steps ahead, all of which must come; leave out patience (the "
+                "best epoch's state is kept all the same), or the cache."
+            )
         self._reading(spec).resolved()
         check_torch("Models of clicks")
 
@@ -98,7 +104,15 @@ class Clicks(Task):
     def read(self, spec: RunSpec, hooks: Hooks) -> PreparedClicks:
         from any2vec.tasks.clicks.prepare import prepare_clicks
 
-        return prepare_clicks(spec.data, self._reading(spec).resolved(), spec.run.cache_dir, hooks.stage)
+        schema, share = self._reading(spec).resolved(), spec.run.validation_share
+        return prepare_clicks(spec.data, schema, spec.run.cache_dir, hooks.stage, share)
+
+    def validator(self, spec: RunSpec, data: PreparedClicks) -> Validator | None:
+        if spec.run.validate is None:
+            return None
+        from any2vec.tasks.clicks.validation import click_validator
+
+        return click_validator(data.clicks, data.num_examples, spec.run.validate)
 
     @contextmanager
     def limits(self, spec: RunSpec) -> Iterator[None]:

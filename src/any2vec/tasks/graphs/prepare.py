@@ -65,8 +65,6 @@ def _prepared(model: GraphNetwork, opened: AttributedGraph) -> PreparedGraph:
     opened.check_edges()
     data = LearnerData(opened.csr, opened.features, opened.labels, len(opened.classes), _rows(opened))
     _check(data)
-    if model.patience and not len(data.rows["val"]):
-        raise InputError("patience waits for a better validation score, and no node validates; give a split with some.")
     arrays, rows, degree_N = opened.metadata["arrays"], opened.features, np.diff(opened.csr.indptr)
     taken = [degree_N if fanout < 0 else np.minimum(degree_N, fanout) for fanout in model.fanouts_by_hop]
     metadata = {

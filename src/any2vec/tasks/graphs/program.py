@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from any2vec.errors import FormatError
 from any2vec.models.networks.classifier import NetworkClassifier
 from any2vec.models.networks.config import NETWORK
 from any2vec.models.networks.features import SCORES, CachedFeatures, highest
-from any2vec.models.networks.learner import Features, GraphLearner
+from any2vec.models.networks.learner import Features, GraphLearner, network_weights
 from any2vec.models.networks.scores import metric_of, score_of
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.tasks.graphs.options import CacheOptions
@@ -25,11 +24,11 @@ from any2vec.tasks.graphs.planning import NetworkPlan, plan_network
 from any2vec.tasks.graphs.prepare import PreparedGraph
 from any2vec.train.checkpoint import FILE
 from any2vec.train.in_memory.program import InMemoryProgram
-from any2vec.train.loop import LocalDriver, LoopParts
+from any2vec.train.loop import LocalDriver
 from any2vec.train.progress import Recorder
 from any2vec.train.result import Result
 from any2vec.train.spec import Request
-from any2vec.types import State, Work
+from any2vec.types import State
 
 
 class NetworkProgram(InMemoryProgram):
@@ -39,6 +38,8 @@ class NetworkProgram(InMemoryProgram):
 
     def __init__(self, request: Request, prepared: PreparedGraph, transport: Transport) -> None:
         super().__init__(request, transport)
+        if len(prepared.data.rows["val"]):
+            self.validation = self._validation()
         self.prepared, self.metadata = prepared, prepared.metadata
         model, run = request.spec.model, request.spec.run
         budget = request.spec.storage.memory_bytes, machine.process_bytes(), request.threads
@@ -60,13 +61,14 @@ class NetworkProgram(InMemoryProgram):
                 ) from error
         self.learner.compile()
 
-    @contextmanager
-    def working(self, recorder: Recorder) -> Iterator[LoopParts]:
-        with super().working(recorder) as parts:
-            yield parts._replace(schedule=self._until_over(parts))
-
     def agreed(self) -> State:
         return self.learner.state_dict()
+
+    def scores(self, agreed: State) -> Mapping[str, float]:
+        """Of the validation nodes, from all their neighbors; what is agreed is the network at hand."""
+        learner, labels, rows = self.learner, self.prepared.data.labels, self.prepared.data.rows["val"]
+        found = learner.inference.scores(learner.network, rows)
+        return {f"val_{metric_of(labels)}": score_of(found, labels[rows], np.arange(len(rows)))}
 
     def result(self, agreed: State) -> Result:
         classifier, vectors, score_NC = self._score()
@@ -78,14 +80,14 @@ class NetworkProgram(InMemoryProgram):
         return Result(embeddings, scorer=classifier, parts={NETWORK: classifier, PREDICTIONS: predictions})
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
-        data, learner = self.prepared.data, self.learner
+        data, learner, epochs = self.prepared.data, self.learner, self.request.spec.run.epochs
         metric, scores = metric_of(data.labels), self._score()[2]
         found = {
             f"{part}_{metric}": score_of(scores, data.labels, rows) if len(rows) else None
             for part, rows in data.rows.items()
         }
         return found | {
-            "best_epoch": learner.best_epoch, "epochs_done": learner.epochs_done, "rows_read": learner.sampled,
+            "best_epoch": epochs, "epochs_done": epochs, "rows_read": learner.sampled,
             **learner.moved._asdict(), "bytes_filled": learner.bytes_filled, "features": self.plan.sentence,
             "inference": learner.inference.counts._asdict(),
         }  # fmt: skip
@@ -95,19 +97,12 @@ class NetworkProgram(InMemoryProgram):
         if self._scored is None:
             graph = self.prepared.graph
             several = self.prepared.data.labels.ndim > 1
+            assert self._agreed is not None
             classifier = NetworkClassifier(
-                self.request.spec.model, self.learner.best, graph.num_features, graph.classes, several
+                self.request.spec.model, network_weights(self._agreed), graph.num_features, graph.classes, several
             )
             self._scored = classifier, *classifier.score_with(self.learner.inference)
         return self._scored
-
-    def _until_over(self, parts: LoopParts) -> Iterator[Work[Any]]:
-        """Works, until the validation score has not risen for as many epochs as the model has patience."""
-        if not self.learner.is_over:
-            for work in parts.schedule:
-                yield work
-                if self.learner.is_over:
-                    return
 
 
 def _features(prepared: PreparedGraph, plan: NetworkPlan, request: Request) -> Features:

@@ -51,12 +51,13 @@ class Graphs(Task):
         "cache": "any2vec.tasks.graphs.options:CacheOptions",
     }  # fmt: skip
     leaves_out: ClassVar = ("linear_probe",)
-    has: ClassVar = {"run": RUN, "storage": ("memory",)}
+    has: ClassVar = {"run": (*RUN, "patience"), "storage": ("memory",)}
     lacks: ClassVar = {
         **dict.fromkeys(("hosts", "logical_hosts", "link", "host_timeout", "ray", "restarts"), _ONE),
         **dict.fromkeys(("sync", "scheme", "rounds_per_epoch", "bits", "overlap", "servers", "sync_servers"), _ONE),
         **dict.fromkeys(("dual", "credits", "staleness_bound", "partition", "read"), _ONE),
         "init": _DENSE, "cache": _DENSE, "cache_rows": _DENSE, "order": _DENSE,
+        "validate": "it validates by the split of its nodes, --split",
         "cache_dir": "a graph folder (any2vec graph build) is what is kept",
     }  # fmt: skip
     needs_folder: ClassVar = False  # what a classifier predicts rightly may be all that is wanted
@@ -79,7 +80,12 @@ class Graphs(Task):
     def read(self, spec: RunSpec, hooks: Hooks) -> PreparedGraph:
         from any2vec.tasks.graphs.prepare import prepare_graph
 
-        return prepare_graph(spec.model, spec.data, spec.reading.get("nodes"), spec.reading.get("graph"), hooks.stage)
+        found = prepare_graph(spec.model, spec.data, spec.reading.get("nodes"), spec.reading.get("graph"), hooks.stage)
+        if spec.run.patience and not len(found.data.rows["val"]):
+            raise InputError(
+                "patience waits for a better validation score, and no node validates; give a split with some."
+            )
+        return found
 
     @contextmanager
     def limits(self, spec: RunSpec) -> Iterator[None]:

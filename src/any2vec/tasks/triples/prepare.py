@@ -10,6 +10,8 @@ from any2vec.errors import InputError
 from any2vec.types import Stage, as_reading
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from any2vec.data.options import TripleOptions
     from any2vec.data.triples.triples import Triples
 
@@ -21,6 +23,16 @@ class PreparedTriples:
     triples: Triples
     metadata: dict[str, Any]
     """what they are, for the report and for a resumed run to compare"""
+    held_M3: np.ndarray | None = None
+    """int64 (M, 3): those held out to validate on, by row"""
+
+    def held_out(self, share: float, seed: int) -> PreparedTriples:
+        """The same with about this share of the triples held out; raises as `validation.held_out`."""
+        from any2vec.tasks.triples.validation import held_out
+
+        triples, held_M3 = held_out(self.triples, share, seed)
+        metadata = self.metadata | {"num_triples": len(triples), "num_validation": len(held_M3)}
+        return PreparedTriples(triples, metadata, held_M3)
 
 
 def prepare_triples(

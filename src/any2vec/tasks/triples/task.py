@@ -17,13 +17,14 @@ from any2vec.sync.options.names import MERGES, FixedBmuf, Frequent, Server, Serv
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.options.row_cache import CACHES, CachedRows, check_no_cache_rows
 from any2vec.train.spec import Hooks
-from any2vec.train.task import HOSTS, RUN, Nouns, Task
+from any2vec.train.task import HOSTS, RUN, VALIDATION, Nouns, Task
 
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
     from any2vec.options.planning import ItemShape
     from any2vec.plan.cost.size import Forecast, Size
     from any2vec.tasks.triples.prepare import PreparedTriples
+    from any2vec.train.in_memory.validation import Validator
     from any2vec.train.spec import Request, RunSpec
     from any2vec.types import Stage
 
@@ -62,7 +63,8 @@ class Triples(Task):
         "dot": "vectors of entities by dot products, relations left out",
     }
     has: ClassVar = {
-        "run": RUN, "hosts": HOSTS, "sync": (*_ROUNDS, *_CACHE, "staleness_bound"), "storage": ("memory", "order"),
+        "run": (*RUN, *VALIDATION), "hosts": HOSTS, "sync": (*_ROUNDS, *_CACHE, "staleness_bound"),
+        "storage": ("memory", "order"),
     }  # fmt: skip
     reading: ClassVar = {"triples": "any2vec.data.options:TripleOptions"}
     lacks: ClassVar = {
@@ -144,7 +146,17 @@ class Triples(Task):
     def read(self, spec: RunSpec, hooks: Hooks) -> PreparedTriples:
         from any2vec.tasks.triples.prepare import prepare_triples
 
-        return prepare_triples(spec.data, spec.reading.get("triples"), hooks.stage, spec.run.cache_dir)
+        found = prepare_triples(spec.data, spec.reading.get("triples"), hooks.stage, spec.run.cache_dir)
+        share = spec.run.validation_share
+        return found if share is None else found.held_out(share, spec.run.seed)
+
+    def validator(self, spec: RunSpec, data: PreparedTriples) -> Validator | None:
+        if spec.run.validate is None:
+            return None
+        from any2vec.tasks.triples.validation import triple_validator
+
+        options = spec.reading.get("triples")
+        return triple_validator(data.triples, data.held_M3, spec.run.validate, options, spec.run.seed)
 
     def settings(self, spec: RunSpec, data: Any, hosts: int) -> dict[str, Any]:
         is_shared = hosts > 1 and spec.storage.memory is not None

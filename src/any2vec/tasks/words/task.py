@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from any2vec.cluster.launch.join import joined
-from any2vec.errors import InputError
+from any2vec.errors import DataError, InputError
 from any2vec.sync.options.row_cache import CACHES, CachedRows, check_no_cache_rows
 from any2vec.tasks.words.agreement import agreement_of
 from any2vec.train.spec import Hooks
-from any2vec.train.task import HOSTS, RUN, Nouns, Task, file_names
+from any2vec.train.task import HOSTS, RUN, VALIDATION, Nouns, Task, file_names
 
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from any2vec.plan.cost.size import Forecast, Size
     from any2vec.sync.options.rounds import RoundAgreement
     from any2vec.tasks.words.prepare import Prepared
+    from any2vec.train.in_memory.validation import Validator
+    from any2vec.train.result import Result
     from any2vec.train.spec import Request, RunSpec
     from any2vec.types import Stage
 
@@ -85,6 +87,7 @@ class Words(Task):
         "staleness_bound": "batches by which rows may be stale with --memory, 1 or more; by default 1 with one "
         "thread, else 2 per thread",
         "order": "order of partitions [default beta]",
+        "validate": "file of judged pairs of words: score each epoch by it, and keep the best one",
     }
 
     planning = ("any2vec.options.planning:TokenShape", "any2vec.options.planning:HostMachines")
@@ -94,9 +97,11 @@ class Words(Task):
 
     def options_of(self, model: str) -> Mapping[str, tuple[str, ...]]:
         if model == "ngram":
-            return {"run": (*RUN, "cache_dir")}
+            return {"run": (*RUN, *VALIDATION, "cache_dir")}
         own = "read" if model in TEXT_MODELS else "partition"
         found = {**self.has, "hosts": (*HOSTS, own)}
+        if model in TEXT_MODELS:
+            found["run"] = (*self.has["run"], *VALIDATION)
         if model == "cbow":
             return {**found, "storage": ()}
         return {**found, "sync": (*_ROUNDS, "staleness_bound")}
@@ -104,6 +109,8 @@ class Words(Task):
     def why_not(self, model: str, option: str) -> str:
         if option == "read":
             return "it reads a graph, and read parts is for text"
+        if option in VALIDATION:
+            return "nodes are judged by classes or links, with `any2vec evaluate`"
         if option == "partition":
             return "it reads text, and partition is for graphs"
         if model == "ngram":
@@ -179,6 +186,26 @@ class Words(Task):
             text=spec.reading.get("text"), graph=graph, cache_dir=spec.run.cache_dir, stage=hooks.stage,
         )  # fmt: skip
         return SequenceData(prepared.metadata, init, prepared)
+
+    def validator(self, spec: RunSpec, data: SequenceData) -> Validator | None:
+        if spec.run.validate is None:
+            return None
+        from any2vec.evaluate.words.similarity import check_covered, pairs_of, similarity_of
+
+        if spec.run.validation_share is not None:
+            raise InputError("Words are validated by pairs that people have judged, not by a share of the text.")
+        given = pairs_of(spec.run.validate)
+        if spec.model.name != "ngram":  # which makes vectors of any word
+            assert data.prepared is not None
+            check_covered(given, {*data.prepared.keys, *(() if data.init is None else data.init.keys.names)})
+
+        def validate(result: Result) -> Mapping[str, float]:
+            mean = similarity_of(result.embeddings, given).mean
+            if mean is None:
+                raise DataError("The judged pairs have no Spearman correlation: all their cosines are equal.")
+            return {"spearman": mean}
+
+        return validate
 
     def shares_reading(self, spec: RunSpec) -> bool:
         return spec.hosts.read == "parts" or spec.hosts.partition is not None

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
 
 from any2vec.cluster.codec import pack_state, unpack_state
-from any2vec.cluster.transport import Transport, first_other
+from any2vec.cluster.transport import LONG_WORK, Transport, first_other, text_of, text_part
 from any2vec.errors import JobError
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.train.checkpoint import Checkpoint, run_needs
 from any2vec.train.frame import Program
+from any2vec.train.in_memory.validation import Validation, best_of
 from any2vec.train.loop import WORK_SECONDS, Driver, Learner, LoopParts, paced
 from any2vec.train.monitor import Monitor
 from any2vec.train.progress import Recorder
 from any2vec.train.result import Result
 from any2vec.train.spec import Request
-from any2vec.types import State
+from any2vec.types import State, Work
 
 
 class RunningLearner(Learner, Protocol):
@@ -43,6 +44,7 @@ class InMemoryProgram(Program):
         super().__init__(request, transport)
         self.checkpoint = self.find_checkpoint(run_needs)
         _check_alike(self.checkpoint, transport)
+        self.validation = self._validation() if request.spec.run.validate is not None else None
         self._agreed: dict[str, np.ndarray] | None = None
         """at rank 0, behind the last work"""
 
@@ -56,10 +58,11 @@ class InMemoryProgram(Program):
         monitor = Monitor(self, recorder)
         try:
             works = paced(self.schedule, WORK_SECONDS, max(1, self.request.threads))
-            yield LoopParts(works, self.learner, self.driver, monitor.on_work)
+            yield LoopParts(self._until_over(works), self.learner, self.driver, monitor.on_work)
             self.end()
-            self._agreed = self.agreed()
-            self.metrics = self.gather_metrics(recorder)
+            agreed = self.agreed()
+            self._agreed = (self.validation and self.validation.best) or agreed
+            self.metrics = self.gather_metrics(recorder) | (self.validation.summary() if self.validation else {})
             self.close()
         except BaseException as error:
             self.close(error)
@@ -79,7 +82,7 @@ class InMemoryProgram(Program):
             return None
         for host, parts in found.items():
             agreed = agreed | {f"{name}@{host}": array for name, array in unpack_state(parts).items()}
-        return agreed
+        return agreed if self.validation is None else agreed | self.validation.state_dict()
 
     def end(self) -> None:
         """No work follows; all hosts call it together."""
@@ -118,6 +121,34 @@ class InMemoryProgram(Program):
         agreed, on_epoch = self.agreed(), self.request.hooks.on_epoch
         if agreed is not None and on_epoch is not None:
             on_epoch(epoch + 1, self.result(agreed).embeddings)
+
+    def validate(self, epoch: int) -> Mapping[str, float]:
+        """Metrics of what is agreed behind an epoch, from 1; rank 0 scores, and all hosts call it together."""
+        assert self.validation is not None
+        agreed, text = self.agreed(), ""
+        if agreed is not None:
+            text = json.dumps(dict(self.scores(agreed)))
+        text = text_of(self.transport.share([text_part(text)], "validation", timeout=LONG_WORK)[0])
+        metrics: dict[str, float] = json.loads(text)
+        self.validation.add(epoch, metrics, agreed)
+        return metrics
+
+    def scores(self, agreed: dict[str, np.ndarray]) -> Mapping[str, float]:
+        """Metrics of what is agreed, by name, at rank 0; the first one decides."""
+        assert self.request.validator is not None
+        return self.request.validator(self.result(agreed))
+
+    def _validation(self) -> Validation:
+        """None so far; where a run goes on, what was found before."""
+        patience, found = self.request.spec.run.patience, self.checkpoint
+        if found is None:
+            return Validation(patience)
+        return Validation(patience, found.totals.get("validation", ()), best_of(found.state))
+
+    def _until_over(self, works: Iterator[Work[Any]]) -> Iterator[Work[Any]]:
+        """Works, until the validation score has not risen for as many epochs as there is patience."""
+        while not (self.validation and self.validation.is_over) and (work := next(works, None)) is not None:
+            yield work
 
 
 def _check_alike(checkpoint: Checkpoint | None, transport: Transport) -> None:
