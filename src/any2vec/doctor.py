@@ -18,7 +18,7 @@ _VARIABLES = ("ANY2VEC_CACHE", "ANY2VEC_DATA", "NUMBA_DISABLE_JIT", "NUMBA_CACHE
               "CUDA_VISIBLE_DEVICES", "TMPDIR", _CORE_VARIABLE, *_THREAD_VARIABLES)  # fmt: skip
 _EXTRAS = {"torch": ("torch",), "hosts": ("torch",), "ray": ("ray", "torch"), "pyg": ("torch", "torch_geometric"),
            "partition": ("pymetis",), "streams": ("httpx", "feedparser", "confluent_kafka", "redis"),
-           "crawl": ("httpx", "protego", "resiliparse"),
+           "crawl": ("httpx", "protego", "resiliparse"), "serve": ("fastapi", "uvicorn"), "faiss": ("faiss",),
            "bench": ("gensim",)}  # fmt: skip
 """extra of pyproject.toml -> the modules that it brings"""
 _LOW_MEMORY = 1_000_000_000

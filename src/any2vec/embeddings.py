@@ -16,6 +16,7 @@ from any2vec.data.vocab.user_keys import INTEGERS, Key, UserKeys, key_meta, text
 from any2vec.encoders.encoder import SubwordEncoder, metadata_of, read_encoder
 from any2vec.errors import InputError, UnknownKeyError
 from any2vec.formats import libraries
+from any2vec.formats.indexes import build_index
 from any2vec.formats.table import Table, check_contents, check_sizes, check_writable
 
 if TYPE_CHECKING:
@@ -295,7 +296,7 @@ class Embeddings:
         """The approximate index (usearch, HNSW by cosine, float16), built once: O(N log N) time, memory about one half
         of the vectors more."""
         if self._index is None:
-            self._index = neighbors.build_index(self.vectors, threads)
+            self._index = build_index(self.vectors, threads=threads)
         return self._index
 
     def _checked(self, vectors: np.ndarray) -> np.ndarray:
@@ -320,7 +321,8 @@ class Embeddings:
         """Write to `path`: a reader finds all of a file or folder, or nothing.
 
         A matrix with its keys in a second file (safetensors, npy) and TensorBoard's files are each whole, one after the
-        other; the native folder is replaced as one. Only the folder keeps a subword encoder.
+        other; the native folder is replaced as one. Only the folder keeps a subword encoder. An index
+        (usearch, faiss) is for searching in those libraries, and not read again.
 
         Args:
             path: file or folder.

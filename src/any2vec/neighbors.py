@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.errors import FormatError, InputError
+from any2vec.errors import FormatError
 from any2vec.formats.table import first_bad_row, row_blocks
 
 QUERY_BLOCK = 512
@@ -99,23 +99,6 @@ def _top_rows_of_block(
         best_scores, best_rows = _best(np.hstack([best_scores, scores_QK]), np.hstack([best_rows, rows_QK]), k)
     order = np.lexsort((best_rows, -best_scores), axis=1)
     return np.take_along_axis(best_scores, order, 1), np.take_along_axis(best_rows, order, 1)
-
-
-def build_index(matrix_ND: np.ndarray, threads: int = 0) -> Any:
-    """usearch's HNSW index by cosine over all rows, labels = rows.
-
-    Unit rows in float16: half the memory of the matrix and a third of the time of float32, at the same recall.
-    """
-    try:
-        from usearch.index import Index
-    except ImportError as error:
-        raise InputError("approximate neighbors need usearch: install it (pip install usearch).") from error
-    index = Index(
-        ndim=matrix_ND.shape[1], metric="cos", dtype="f16", connectivity=16, expansion_add=64, expansion_search=128
-    )
-    for block in row_blocks(matrix_ND):
-        index.add(np.arange(block.start, block.stop), unit_rows(matrix_ND[block]), threads=threads)
-    return index
 
 
 def search_index(

@@ -10,6 +10,8 @@ import os
 import random
 import re
 import shlex
+import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from any2vec.embeddings import Embeddings
 from any2vec.testing.planted_site import PlantedSite
 from planted_nodes import plant
 
@@ -111,6 +114,7 @@ def test_no_command_is_left_out() -> None:
             elsewhere = command in ELSEWHERE or any(form.match(command) for form in (BENCHMARK, GOLDEN, MUTANTS))
             is_run = page.name in (*RUN, "extending.md") and "any2vec " in command  # extending: by test_recipes.py
             is_run |= page.parent.name == "tutorials"  # by test_tutorials.py
+            is_run |= page.name == "serve.md"
             known = elsewhere or is_run
             assert known, f"{page.name}: nothing runs `{command}`"
 
@@ -190,6 +194,42 @@ def test_commands_and_python_of_the_page_of_triples(tmp_path: Path, monkeypatch:
     with contextlib.redirect_stdout(output):
         exec(compile(code, page.name, "exec"), {})
     assert output.getvalue().count("'e") == 13
+
+
+@pytest.mark.slow
+def test_commands_and_python_of_the_page_of_serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("uvicorn", reason="serving needs the extra serve")
+    pytest.importorskip("faiss", reason="its index needs the extra faiss")
+    if shutil.which("curl") is None:
+        pytest.skip("the page shows curl")
+    keys = ["king", "queen", "man", "woman", *(f"w{n}" for n in range(50))]
+    Embeddings(keys, np.random.default_rng(1).standard_normal((54, 8))).save(tmp_path / "runs" / "words")
+    lines = (f"e{n}\tr{n % 2}\te{(n * 7 + 1) % 30}\n" for n in range(30))
+    (tmp_path / "train.tsv").write_text("".join(lines))
+    run("any2vec train complex train.tsv --dim 8 --epochs 1 --out runs/entities", tmp_path)
+    page = ROOT / "docs" / "serve.md"
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = str(found.getsockname()[1])
+    wanted = [command.replace("8485", port) for command in commands(page)]
+    served, asked = wanted[0], [command for command in wanted if command.startswith("curl ")]
+    assert len(asked) == 6 and served.startswith("any2vec serve ")
+    command = [sys.executable, "-m", *shlex.split(served)]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None and "Serving words, graph at http" in server.stderr.readline()
+            for one in asked:
+                assert "error" not in (answer := run(f"{one} --fail --retry 5 --retry-connrefused", tmp_path)), answer
+            output = io.StringIO()
+            (code,) = blocks(page, "python")
+            with contextlib.redirect_stdout(output):
+                exec(compile(code.replace("8485", port), page.name, "exec"), {})
+            assert output.getvalue().count("'key'") == 3
+        finally:
+            server.terminate()
+        assert server.wait(30) == 0
+    for command in wanted[len(asked) + 1 :]:
+        run(command, tmp_path)
+    assert (tmp_path / "index.faiss").is_file() and (tmp_path / "words.usearch").is_file()
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ FLOORS = {
     "tables": 3, "sampling": 3,
     "sync": 4, "evaluate": 4, "nn": 4.1, "models": 4.2,
     "train": 5, "tasks": 5.2, "report": 5.5,
-    "any2vec": 6, "__main__": 8, "doctor": 6, "testing": 6.2, "estimators": 6.5, "documents": 6.5,
+    "any2vec": 6, "__main__": 8, "doctor": 6, "serve": 6, "testing": 6.2, "estimators": 6.5, "documents": 6.5,
     "item_recommender": 6.5,
     "cli": 7,
 }  # fmt: skip
@@ -35,9 +35,10 @@ DOORS = {
     "numba": {"kernels"}, "llvmlite": {"kernels"},
     "sklearn": {"evaluate", "report", "estimators", "documents", "item_recommender"},
     "pyarrow": {"data", "formats"}, "zstandard": {"data"}, "safetensors": {"formats"},
-    "usearch": {"neighbors"}, "gensim": {"formats"}, "networkx": {"data"}, "torch_geometric": {"data", "sampling"},
+    "usearch": {"formats"}, "gensim": {"formats"}, "networkx": {"data"}, "torch_geometric": {"data", "sampling"},
     "torch": {"cluster", "data", "formats", "models", "nn", "sampling"}, "ray": {"cluster"}, "pymetis": {"plan"},
-    "pandas": {"formats"},
+    "pandas": {"formats"}, "faiss": {"formats"},
+    "fastapi": {"serve"}, "starlette": {"serve"}, "pydantic": {"serve"}, "uvicorn": {"serve"},
     "httpx": {"sources"}, "feedparser": {"sources"}, "confluent_kafka": {"sources"}, "redis": {"sources"},
     "protego": {"sources"}, "resiliparse": {"sources"},
 }  # fmt: skip
@@ -63,6 +64,9 @@ HEAVY = (
     "redis",
     "protego",
     "resiliparse",
+    "fastapi",
+    "uvicorn",
+    "faiss",
 )
 
 

@@ -32,6 +32,7 @@ NAMES = {
     "tensorboard": "projector",
     "kv": "v.kv",
 }
+INDEXES = ("usearch", "faiss")
 WITH_OUTPUT = {"folder", "safetensors", "parquet", "arrow", "npz"}
 WITHOUT_COUNTS = {"word2vec", "word2vec-binary", "glove"}
 WITHOUT_BLANKS = {"word2vec", "word2vec-binary", "glove", "fasttext"}
@@ -57,7 +58,7 @@ def assert_same(found: Embeddings, expected: Embeddings, format: str) -> None:
 
 
 def test_every_format_is_tried_here() -> None:
-    assert NAMES.keys() == FORMATS.keys()
+    assert {*NAMES, *INDEXES} == FORMATS.keys() and all(FORMATS[name].is_index for name in INDEXES)
 
 
 @pytest.mark.parametrize("format", NAMES)
@@ -96,7 +97,7 @@ def test_word2vec_refuses_keys_with_blanks_and_leaves_nothing(tmp_path: Path, fo
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("format", [name for name, known in FORMATS.items() if known.has_half])
+@pytest.mark.parametrize("format", [name for name, known in FORMATS.items() if known.has_half and name in NAMES])
 def test_float16_on_request(tmp_path: Path, format: str) -> None:
     embeddings = Embeddings(["a", "b"], [[0.1, 2.0], [-3.3, 0.0]], counts=[2, 1])
     embeddings.save(tmp_path / NAMES[format], dtype="float16")
@@ -378,3 +379,26 @@ def test_a_vocabulary_is_read_in_pieces(size: int, monkeypatch: pytest.MonkeyPat
             parse_vocabulary(np.frombuffer(counted + wrong, np.uint8), "v")
     with pytest.raises(FormatError, match="on each line"):
         parse_vocabulary(np.frombuffer(plain + b"\nk\t1", np.uint8), "v")
+
+
+@pytest.mark.parametrize("format", INDEXES)
+def test_an_index_finds_the_neighbors(tmp_path: Path, format: str) -> None:
+    library = pytest.importorskip({"usearch": "usearch.index"}.get(format, format))
+    rng = np.random.default_rng(5)
+    embeddings = Embeddings([f"k {n}" for n in range(400)], rng.standard_normal((400, 12)).astype(np.float32) * 9)
+    embeddings.save(tmp_path / f"v.{format}")
+    keys, _ = vocabulary.read_vocabulary(tmp_path / "v.vocabulary.tsv")
+    units = embeddings.vectors / np.linalg.norm(embeddings.vectors, axis=1, keepdims=True)
+    if format == "usearch":
+        found = library.Index.restore(str(tmp_path / "v.usearch")).search(units[:20], 5)
+        rows, cosines = found.keys.astype(int), 1 - found.distances
+    else:
+        cosines, rows = library.read_index(str(tmp_path / "v.faiss")).search(units[:20], 5)
+    for query, (line, cosine) in enumerate(zip(rows.tolist(), cosines.tolist(), strict=True)):
+        wanted = dict([(f"k {query}", 1.0), *embeddings.nearest(f"k {query}", 4)])
+        assert {keys[row] for row in line} == set(wanted)
+        assert cosine == pytest.approx([wanted[keys[row]] for row in line], abs=1e-5)
+    with pytest.raises(FormatError, match="is an index for neighbors; give the vectors"):
+        Embeddings.load(tmp_path / f"v.{format}")
+    with pytest.raises(StorageError, match="exists"):
+        embeddings.save(tmp_path / f"v.{format}")

@@ -45,6 +45,7 @@ COMMANDS: dict[str, Entry] = {
     "recommend": Entry("results.recommend", "The best items for users, or values of a column for clicks.", _RESULTS),
     "evaluate": Entry("results.evaluate", "Score vectors: similarity, analogy, PIP, nodes, links, triples, items.", _RESULTS),
     "export": Entry("results.search", "Write vectors in the format of another tool.", _RESULTS),
+    "serve": Entry("results.serve", "Answer over HTTP: neighbors, scores, predictions of runs.", _RESULTS),
     "watch": Entry("run.watch", "Follow a run: in the terminal, or as a page.", _RESULTS),
     "report": Entry("tools", "Write a run's page: curves, map, neighbors, scores.", _RESULTS),
     "demo": Entry("tools", "Train on real data that ships with Python; no download.", _HOUSE),

@@ -36,6 +36,8 @@ class Format:
     """whether it has a place for a subword encoder of n-grams"""
     has_vocabulary_beside: bool = False
     """whether keys stand in a file of their own (see `vocabulary.beside`)"""
+    is_index: bool = False
+    """whether it is for searching alone, and not read"""
 
 
 FORMATS: dict[str, Format] = {
@@ -51,6 +53,10 @@ FORMATS: dict[str, Format] = {
     "npy": Format(module="columns", suffixes=(".npy",), has_half=True, has_vocabulary_beside=True),
     "tensorboard": Format(module="tensorboard", is_folder=True),
     "kv": Format(module="keyed_vectors", suffixes=(".kv",)),
+    "usearch": Format(
+        module="indexes", suffixes=(".usearch",), has_half=True, has_vocabulary_beside=True, is_index=True
+    ),
+    "faiss": Format(module="indexes", suffixes=(".faiss",), has_vocabulary_beside=True, is_index=True),
 }
 """name -> format; `format=` of Embeddings.save and load takes these names"""
 _PACKED = (".gz", ".zst", ".zstd", ".xz")

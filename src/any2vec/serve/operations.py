@@ -1,0 +1,281 @@
+"""What can be asked of a run over HTTP: an operation has a request, an answer, and a function between them.
+
+A further one is an `Operation` in OPERATIONS: its messages become part of the OpenAPI document, and its limits, its
+refusals and its path (`/runs/NAME/OPERATION`) are those of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, StrictBool, StrictInt, StrictStr
+
+from any2vec.data.vocab.user_keys import text_of
+from any2vec.errors import InputError, UnknownKeyError
+from any2vec.models.triples.prediction import PARTS, Query, row_of
+from any2vec.models.triples.scorer import TripleScorer
+from any2vec.serve.catalog import ServedRun
+from any2vec.serve.limits import Deadline, Limits
+
+_PIECE = 16
+"""queries that are answered between two looks at the clock"""
+
+
+def _unicode(key: int | str) -> int | str:
+    """ValueError for half a surrogate pair, which JSON can spell and no answer could."""
+    if isinstance(key, str) and not key.isascii():
+        key.encode()
+    return key
+
+
+Key = Annotated[StrictInt | StrictStr, AfterValidator(_unicode)]
+Vector = list[FiniteFloat]
+Value = Key | StrictBool | FiniteFloat | None | list[Key]
+"""in a column of clicks"""
+K = Annotated[int, Field(ge=1, strict=True, description="answers to each query, best first")]
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Neighbor(_Message):
+    """An answer."""
+
+    key: int | str
+    score: float
+
+
+class NearestRequest(_Message):
+    """Keys, or vectors."""
+
+    keys: list[Key] | None = None
+    vectors: list[Vector] | None = None
+    k: K = 10
+    approximate: bool | None = Field(None, description="through an index; null: as the server was started")
+
+
+class Neighbors(_Message):
+    """By query, in their order; null: a key that is unknown."""
+
+    neighbors: list[list[Neighbor] | None]
+    unknown: list[Key] = Field(description="keys that have no vector")
+
+
+class MostSimilarRequest(_Message):
+    """positive [b, c], negative [a]: a is to b as c is to the answers."""
+
+    positive: list[Key] = []
+    negative: list[Key] = []
+    k: K = 10
+    method: Literal["add", "mul"] = "add"
+
+
+class Answers(_Message):
+    """Best first."""
+
+    answers: list[Neighbor]
+
+
+class SimilarityRequest(_Message):
+    """Keys on both sides."""
+
+    a: list[Key] = Field(min_length=1)
+    b: list[Key] = Field(min_length=1)
+
+
+class Similarities(_Message):
+    """A line for each key of a, a number for each of b."""
+
+    similarities: list[list[float]]
+
+
+class ScoreRequest(_Message):
+    """Rows of clicks by column, or triples; not both."""
+
+    rows: list[dict[str, Value]] | None = None
+    triples: list[tuple[Key, Key, Key]] | None = None
+
+
+class Scores(_Message):
+    """In the order of the request: probabilities of clicks, or scores of triples."""
+
+    scores: list[float]
+
+
+class TripleQuery(_Message):
+    """Two of the three; what is left out, or null, is asked for."""
+
+    head: Key | None = None
+    relation: Key | None = None
+    tail: Key | None = None
+
+
+class PredictRequest(_Message):
+    """Queries of a knowledge graph."""
+
+    queries: list[TripleQuery] = Field(min_length=1)
+    k: K = 10
+    exclude_training: bool = Field(False, description="leave out the triples of training")
+
+
+class Predictions(_Message):
+    """By query, in their order, best first."""
+
+    answers: list[list[Neighbor]]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing that is asked of runs."""
+
+    name: str
+    request: type[BaseModel]
+    answer: type[BaseModel]
+    run: Callable[[ServedRun, Any, Limits, Deadline], dict[str, Any]]
+    """the answer of a checked request, as JSON has it; raises the library's errors"""
+    tasks: tuple[str, ...] = ()
+    """of the runs that it can be asked of; (): of all"""
+
+
+def nearest(run: ServedRun, asked: NearestRequest, limits: Limits, deadline: Deadline) -> dict[str, Any]:
+    """As `Embeddings.nearest`; unknown keys lose only themselves."""
+    if (asked.keys is None) == (asked.vectors is None):
+        raise InputError("Give either keys or vectors.")
+    limits.check_k(asked.k)
+    limits.check_items("keys or vectors", len(asked.keys or asked.vectors or []))
+    approximate = run.is_approximate if asked.approximate is None else asked.approximate
+    if approximate and not run.is_approximate:
+        raise InputError("The server has no index; leave out approximate, or start it with --approximate.")
+    found: list[Any] = []
+    unknown: list[int | str] = []
+    for piece in _pieces(asked.vectors or [], deadline):
+        queries = _vectors(piece, run.embeddings.dim)
+        found += map(_listed, run.embeddings.nearest(queries, asked.k, approximate))
+    for keys in _pieces(asked.keys or [], deadline):
+        there = [key for key in keys if key in run.embeddings or run.embeddings.encoder is not None]
+        answers = dict(zip(map(text_of, there), run.embeddings.nearest(there, asked.k, approximate), strict=True))
+        found += [_listed(answers[text_of(key)]) if text_of(key) in answers else None for key in keys]
+        unknown += [key for key in keys if text_of(key) not in answers]
+    if unknown and len(unknown) == len(found):
+        _check_known(run, unknown)
+    return {"neighbors": found, "unknown": unknown}
+
+
+def most_similar(run: ServedRun, asked: MostSimilarRequest, limits: Limits, deadline: Deadline) -> dict[str, Any]:
+    """As `Embeddings.most_similar`."""
+    limits.check_k(asked.k)
+    limits.check_items("keys", len(asked.positive) + len(asked.negative))
+    _check_known(run, asked.positive + asked.negative)
+    return {"answers": _listed(run.embeddings.most_similar(asked.positive, asked.negative, asked.k, asked.method))}
+
+
+def similarity(run: ServedRun, asked: SimilarityRequest, limits: Limits, deadline: Deadline) -> dict[str, Any]:
+    """As `Embeddings.similarity`."""
+    limits.check_items("keys", len(asked.a) + len(asked.b))
+    _check_known(run, asked.a + asked.b)
+    return {"similarities": run.embeddings.similarity(asked.a, asked.b).tolist()}
+
+
+def score(run: ServedRun, asked: ScoreRequest, limits: Limits, deadline: Deadline) -> dict[str, Any]:
+    """Of clicks their probabilities, of triples the model's scores."""
+    given = "triples" if run.task == "triples" else "rows"
+    wanted: list[Any] | None = getattr(asked, given)
+    if wanted is None or (asked.triples is not None and asked.rows is not None):
+        raise InputError(f"{run.name} is a run of {run.task}; give {given}, and nothing else.")
+    limits.check_items(given, len(wanted))
+    if not wanted:
+        return {"scores": []}
+    if run.task == "triples":
+        rows = [[row_of(run.scorer, *one) for one in zip(PARTS, triple, strict=True)] for triple in wanted]
+        return {"scores": _finite(run.scorer.score(np.array(rows, np.int64)))}
+    with run.lock:
+        deadline.check()
+        parts = [probability_B for probability_B, _ in run.scorer.score(_columns(wanted))]
+    return {"scores": _finite(np.concatenate(parts))}
+
+
+def predict(run: ServedRun, asked: PredictRequest, limits: Limits, deadline: Deadline) -> dict[str, Any]:
+    """As `TripleScorer.predict_many`."""
+    limits.check_k(asked.k)
+    limits.check_items("queries", len(asked.queries))
+    scorer: TripleScorer = run.scorer
+    found: list[Any] = []
+    for piece in _pieces(asked.queries, deadline):
+        queries = [Query(one.head, one.relation, one.tail) for one in piece]
+        found += map(_listed, scorer.predict_many(queries, k=asked.k, exclude_training=asked.exclude_training))
+    return {"answers": found}
+
+
+OPERATIONS = (
+    Operation("nearest", NearestRequest, Neighbors, nearest),
+    Operation("most_similar", MostSimilarRequest, Answers, most_similar),
+    Operation("similarity", SimilarityRequest, Similarities, similarity),
+    Operation("score", ScoreRequest, Scores, score, ("clicks", "triples")),
+    Operation("predict", PredictRequest, Predictions, predict, ("triples",)),
+)
+
+
+def operations_of(run: ServedRun) -> list[str]:
+    """What can be asked of a run, by name."""
+    return [one.name for one in OPERATIONS if not one.tasks or run.task in one.tasks]
+
+
+def answer(operation: Operation, run: ServedRun, asked: Any, limits: Limits, deadline: Deadline) -> dict[str, Any]:
+    """Carry out an operation.
+
+    Raises:
+        UnknownKeyError: the run has no such operation, or no such key.
+        InputError, DataError: the request asks for what there is not.
+        TooLateError: it takes too long.
+    """
+    deadline.check()
+    if operation.name not in operations_of(run):
+        raise UnknownKeyError(
+            f"{run.name} cannot be asked to {operation.name}, only for {', '.join(operations_of(run))}."
+        )
+    return operation.run(run, asked, limits, deadline)
+
+
+def _pieces(items: Sequence[Any], deadline: Deadline) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(items), _PIECE):
+        deadline.check()
+        yield items[start : start + _PIECE]
+
+
+def _check_known(run: ServedRun, keys: Sequence[int | str]) -> None:
+    """Without a look for keys that are spelled alike, which takes longer than the answer."""
+    unknown = [key for key in keys if not (key in run.embeddings or run.embeddings.encoder is not None)]
+    if unknown:
+        raise UnknownKeyError(f"{run.name} has no vector for {', '.join(f'{key!r:.80}' for key in unknown[:5])}.")
+
+
+def _vectors(piece: Sequence[Vector], dim: int) -> np.ndarray:
+    if any(len(vector) != dim for vector in piece):
+        raise InputError(f"A vector has {dim} numbers.")
+    with np.errstate(over="ignore"):
+        found = np.array(piece, np.float32)
+    if not np.isfinite(found).all():
+        raise InputError("A number of a vector is beyond float32.")
+    return found
+
+
+def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Columns of rows that all name the same ones."""
+    names = list(rows[0])
+    if not names or any(set(row) != set(names) for row in rows):
+        raise InputError(f"All rows must have the same columns, those of the first: {', '.join(names) or 'none'}.")
+    return {name: [row[name] for row in rows] for name in names}
+
+
+def _listed(found: Sequence[tuple[Any, float]]) -> list[dict[str, Any]]:
+    return [{"key": key, "score": score} for key, score in found]
+
+
+def _finite(score_N: np.ndarray) -> list[float]:
+    if not np.isfinite(score_N).all():
+        raise InputError("The model scores a row with no number: its training has diverged.")
+    return [float(one) for one in score_N]
