@@ -15,7 +15,7 @@ import torch
 from any2vec import GCN, GraphSAGE, InputError, StorageError
 from any2vec.data.attributed.features import FeatureRows
 from any2vec.models.networks import inference as module
-from any2vec.models.networks.config import APPNP, GAT, GIN
+from any2vec.models.networks.config import APPNP, GAT, GIN, SGC, GATv2
 from any2vec.models.networks.inference import Inference
 from any2vec.models.networks.network import Network, block_of
 from any2vec.types import Csr
@@ -91,7 +91,15 @@ def test_any_budget_gives_the_whole_graph(csr: Csr, features: np.ndarray, model:
         assert (inference.counts.scratch_bytes > 0) == (budget == 700_000 and model.hidden == 40)
 
 
-@pytest.mark.parametrize("model", [GAT(hidden=16, heads=4), GIN(hidden=16), APPNP(hidden=16, hops=3)])
+OTHERS = [
+    GAT(hidden=16, heads=4), GIN(hidden=16), APPNP(hidden=16, hops=3), SGC(hops=3),
+    GraphSAGE(hidden=16, num_layers=3, jumping_knowledge="cat"), GCN(hidden=16, num_layers=3, jumping_knowledge="max"),
+    GIN(hidden=16, num_layers=4, jumping_knowledge="lstm", residual=True),
+    GAT(hidden=16, heads=4, jumping_knowledge="lstm"), GATv2(hidden=16, heads=4, residual=True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", OTHERS, ids=lambda model: f"{model.name}-{getattr(model, 'jumping_knowledge', None)}")
 def test_any_layer_that_takes_rows_of_neighbors_and_gives_rows(csr: Csr, features: np.ndarray, model: Any) -> None:
     network = network_of(model)
     inference = Inference(csr, Counted(features), 900_000)

@@ -16,7 +16,7 @@ import torch
 import any2vec
 from any2vec import GCN, AttributedGraph, DataError, FormatError, GraphSAGE, InputError, NetworkClassifier, NodeOptions
 from any2vec.data.attributed.predictions import Predicted
-from any2vec.models.networks.config import APPNP, GAT, GIN, NETWORK, GATv2
+from any2vec.models.networks.config import APPNP, GAT, GIN, NETWORK, SGC, GATv2
 from any2vec.models.networks.network import Block, GcnLayer, Network, SageLayer, block_of, blocks_of
 from any2vec.models.networks.scores import score_of
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
@@ -140,6 +140,10 @@ MODELS = [
     GIN(hidden=16, batch_size=16, fanouts="5,3", train_eps=True),
     APPNP(hidden=16, hops=4, learning_rate=0.05),
     GraphSAGE(hidden=16, batch_size=32, sample_key="batch", aggregator="pool"),
+    GraphSAGE(hidden=16, batch_size=16, fanouts="5,3", residual=True, jumping_knowledge="cat"),
+    GCN(hidden=16, sampling="full-graph", learning_rate=0.05, residual=True, jumping_knowledge="max"),
+    GAT(hidden=16, heads=4, batch_size=32, residual=True, jumping_knowledge="lstm"),
+    SGC(dropout=0.1),
 ]
 
 
@@ -148,7 +152,7 @@ def test_neighbors_tell_what_features_alone_do_not(graph: AttributedGraph, model
     result = trained(graph, model, epochs=30)
     summary = result.summary
     assert summary["test_accuracy"] > 0.9 and summary["epochs_done"] == 30
-    assert result.embeddings.vectors.shape == (NODES, 16)
+    assert result.embeddings.vectors.shape == (NODES, model.dim or COLUMNS) and summary["dim"] in (model.dim, COLUMNS)
     vectors, scores = result.scorer.score(graph)
     assert np.array_equal(vectors, result.embeddings.vectors)
     some = np.array([5, 239, 5])
@@ -394,3 +398,49 @@ def test_appnp_takes_the_full_graph_alone() -> None:
         APPNP(sampling="labor")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="batch_size does nothing with sampling full-graph"):
         APPNP(batch_size=64)
+
+
+@pytest.mark.parametrize("hops", [1, 3])
+def test_sgc_is_pygs(graph: AttributedGraph, hops: int) -> None:
+    nn = pytest.importorskip("torch_geometric.nn")
+    network, peer = Network(SGC(hops=hops), COLUMNS, CLASSES), nn.SGConv(COLUMNS, CLASSES, K=hops)
+    peer.lin.load_state_dict(network.layers[-1].linear.state_dict())
+    targets = np.repeat(np.arange(NODES), np.diff(graph.csr.indptr))
+    edge_index = torch.from_numpy(np.stack([graph.csr.indices, targets]).astype(np.int64))
+    assert graph.features is not None
+    x = torch.from_numpy(graph.features.take(np.arange(NODES)))
+    hidden, scores = forward(network, x, block_of(graph.csr))
+    np.testing.assert_allclose(scores, array(peer(x, edge_index)), atol=1e-5)
+    assert hidden.shape == (NODES, COLUMNS)
+
+
+def test_what_sgc_smooths_is_computed_once(graph: AttributedGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    from any2vec.models.networks import network
+
+    calls = []
+    convolved = network.convolved
+    monkeypatch.setattr(network, "convolved", lambda x, block: calls.append(len(x)) or convolved(x, block))
+    result = trained(graph, SGC(hops=3), epochs=5)
+    assert calls == [NODES] * 3
+    again = any2vec.NetworkClassifier(SGC(hops=3), result.scorer.weights, COLUMNS, result.scorer.classes, False)
+    assert np.array_equal(again.score(graph)[1], result.scorer.score(graph)[1])
+
+
+@pytest.mark.parametrize("options", [{"hidden": 8}, {"num_layers": 2}, {"sampling": "labor"}, {"hops": 0}])
+def test_sgc_has_no_hidden_layer(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(options))):
+        SGC(**options)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GraphSAGE(hidden=16, batch_size=16, fanouts="4,3", residual=True, jumping_knowledge="lstm"),
+        GCN(hidden=16, num_layers=3, batch_size=64, fanouts="3,2,2", jumping_knowledge="cat"),
+        SGC(hops=3),
+    ],
+    ids=lambda model: model.name,
+)
+def test_a_budget_of_memory_changes_no_bit(graph: AttributedGraph, model: Any) -> None:
+    plain, within = (trained(graph, model, epochs=2, storage=budget) for budget in (None, "4GB"))
+    assert np.array_equal(plain.embeddings.vectors, within.embeddings.vectors) and within.summary["features"]

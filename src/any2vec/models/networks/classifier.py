@@ -13,7 +13,7 @@ from any2vec.checks import parse_json
 from any2vec.data.attributed.predictions import class_shares
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
-from any2vec.models.networks.config import APPNP, GAT, GCN, GIN, NETWORK, GATv2, GraphNetwork, GraphSAGE
+from any2vec.models.networks.config import APPNP, GAT, GCN, GIN, NETWORK, SGC, GATv2, GraphNetwork, GraphSAGE
 from any2vec.types import State
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from any2vec.models.networks.network import Network
 
 MAX_COLUMNS = 1 << 31
-_MODELS: dict[str, type[GraphNetwork]] = {kind.name: kind for kind in (GraphSAGE, GCN, GAT, GATv2, GIN, APPNP)}
+_MODELS: dict[str, type[GraphNetwork]] = {kind.name: kind for kind in (GraphSAGE, GCN, GAT, GATv2, GIN, APPNP, SGC)}
 
 
 class NetworkClassifier:

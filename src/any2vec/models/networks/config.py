@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from any2vec.checks import Number, Whole
@@ -90,7 +90,28 @@ class GraphNetwork(ModelConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphSAGE(GraphNetwork):
+class LayeredNetwork(GraphNetwork):
+    """Networks of layers with weights, which rows may jump over (abstract)."""
+
+    residual: bool = False
+    """add the node's own row, times a matrix, to what each layer gives (He et al. 2016; GATConv's residual in PyG)"""
+    jumping_knowledge: Literal["cat", "max", "lstm"] | None = None
+    """classes from what all layers give (Xu et al. 2018): cat: side by side; max: largest by column; lstm: their
+    mean by attention over a bidirectional LSTM. By default from the last layer"""
+
+    @property
+    def dim(self) -> int:
+        return self.hidden * (self.num_layers if self.jumping_knowledge == "cat" else 1)
+
+    def dense_widths(self, num_features: int, num_classes: int) -> tuple[int, ...]:
+        if self.jumping_knowledge is None:
+            return super().dense_widths(num_features, num_classes)
+        carried = [layer if layer == 1 or self.jumping_knowledge != "max" else 2 for layer in range(1, self.num_layers)]
+        return (num_features, *[self.hidden * layers for layers in carried], self.dim, num_classes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphSAGE(LayeredNetwork):
     """GraphSAGE (Hamilton, Ying, Leskovec, NeurIPS 2017, algorithm 1)."""
 
     name: ClassVar[str] = "graphsage"
@@ -100,14 +121,14 @@ class GraphSAGE(GraphNetwork):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GCN(GraphNetwork):
+class GCN(LayeredNetwork):
     """Graph convolutional network (Kipf and Welling, ICLR 2017, equation 2), self-loops added."""
 
     name: ClassVar[str] = "gcn"
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttentionNetwork(GraphNetwork):
+class AttentionNetwork(LayeredNetwork):
     """Networks whose nodes weigh their neighbors and themselves by attention (abstract); ELU between layers."""
 
     heads: Annotated[int, Whole(1, 1024)] = 8
@@ -141,7 +162,7 @@ class GATv2(AttentionNetwork):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GIN(GraphNetwork):
+class GIN(LayeredNetwork):
     """Graph isomorphism network (Xu et al., ICLR 2019, equation 4.1), with an MLP and batch normalization in
     each layer."""
 
@@ -170,3 +191,37 @@ class APPNP(GraphNetwork):
     def widths(self, num_features: int, num_classes: int) -> tuple[int, ...]:
         *dense, classes = self.dense_widths(num_features, num_classes)
         return (*dense, *[2 * self.hidden] * (self.hops - 1), self.hidden, classes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SGC(GraphNetwork):
+    """Simplified graph convolution (Wu et al., ICML 2019, equation 8): a linear model of features that convolutions
+    without weights have smoothed, once, before training. Vectors are the smoothed features.
+    """
+
+    name: ClassVar[str] = "sgc"
+    default_epochs: ClassVar[int] = 100
+
+    sampling: Literal["full-graph"] = "full-graph"
+    """all nodes, one batch an epoch"""
+    hops: Annotated[int, Whole(1, 100)] = 2
+    """convolutions, 1..100"""
+    hidden: Annotated[int, Whole(0, 0)] = field(default=0, metadata={"flag": False})
+    """always 0: there is no hidden layer"""
+    num_layers: Annotated[int, Whole(1, 1)] = field(default=1, metadata={"flag": False})
+    """always 1"""
+    dropout: Annotated[float, Number(0, 0.99)] = 0.0
+    """share of smoothed features that are set to 0 in training, 0..0.99"""
+    learning_rate: Annotated[float, Number(0, 10, open_low=True)] = 0.2
+    """of Adam, in (0, 10]"""
+
+    @property
+    def dim(self) -> int:
+        """0: as many as the features have columns."""
+        return 0
+
+    def dense_widths(self, num_features: int, num_classes: int) -> tuple[int, ...]:
+        return (num_features, num_classes)
+
+    def widths(self, num_features: int, num_classes: int) -> tuple[int, ...]:
+        return (*[num_features] * (self.hops + 1), num_classes)

@@ -73,10 +73,11 @@ class Inference:
     Args:
         features: of the N nodes, (N, width).
         budget_bytes: of memory for layers and batches; 0: half of the machine's.
+        first: layers of the network that the features are behind already.
     """
 
-    def __init__(self, csr: Csr, features: Rows, budget_bytes: int = 0) -> None:
-        self.csr, self.features = csr, features
+    def __init__(self, csr: Csr, features: Rows, budget_bytes: int = 0, first: int = 0) -> None:
+        self.csr, self.features, self.first = csr, features, first
         self.budget_bytes = budget_bytes or machine.memory_bytes() // _SHARE or 1 << 32
         self.counts = Counts()
         self._sampler = NeighborSampler(csr, NeighborOptions(fanouts=(-1,)))
@@ -99,13 +100,15 @@ class Inference:
             StorageError: the disk is full, or cannot be written.
         """
         hidden, scores = self._last_two(network, nodes)
-        return (hidden.row_KD, scores.row_KD) if nodes is None else (hidden.take(nodes), scores.take(nodes))
+        if nodes is not None:
+            return hidden.take(nodes), scores.take(nodes)
+        return hidden.row_KD if isinstance(hidden, _Layer) else _whole(hidden, len(self)), scores.row_KD
 
-    def _last_two(self, network: Network, nodes: np.ndarray | None) -> tuple[_Layer, _Layer]:
-        layers = [_Step(network, number, *sizes) for number, sizes in enumerate(pairwise(network.widths))]
+    def _last_two(self, network: Network, nodes: np.ndarray | None) -> tuple[Rows, _Layer]:
+        layers = [_Step(network, number, *sizes) for number, sizes in enumerate(pairwise(network.widths))][self.first :]
         self._check_budget(layers)
         rows: Any = self.features
-        found: list[_Layer] = []
+        found: list[Any] = [rows]
         held = 0
         with torch.no_grad():
             for layer, ids in zip(layers, self._wanted(len(layers), nodes), strict=True):

@@ -140,14 +140,18 @@ class GraphLearner:
         """What scores nodes from all their neighbors."""
         if self._is_whole:
             rows = FeatureRows(self.whole()[0].numpy(), np.empty(0, np.float32))
-            return Inference(self.data.csr, rows, self._inference_bytes)
+            return Inference(self.data.csr, rows, self._inference_bytes, self.network.num_fixed)
         return Inference(self.data.csr, self.data.features, self._inference_bytes)
 
     def whole(self) -> tuple[torch.Tensor, Block]:
-        """(features of all nodes, what layers pass messages along over all edges), made once."""
+        """(features of all nodes, behind fixed layers; what layers pass messages along over all edges), made once."""
         if self._whole is None:
-            rows = self.data.features.take(np.arange(len(self._degree_N)))
-            self._whole = torch.from_numpy(rows), block_of(self.data.csr)
+            rows, block = self.data.features.take(np.arange(len(self._degree_N))), block_of(self.data.csr)
+            x_ND = torch.from_numpy(rows)
+            with torch.no_grad():
+                for number in range(self.network.num_fixed):
+                    x_ND = self.network.infer(number, x_ND, block)
+            self._whole = x_ND, block
         return self._whole
 
     def state_dict(self) -> State:
@@ -191,7 +195,7 @@ class GraphLearner:
         if self._is_whole:
             (x_ND, block), rows = self.whole(), self.data.rows["train"]
             self.sampled += len(x_ND)
-            return _Batch(x_ND, [block] * len(self.network.layers), torch.from_numpy(rows), self._label(rows), number)
+            return _Batch(x_ND, [block], torch.from_numpy(rows), self._label(rows), number)
         found = self._sampler.sample(seeds, epoch, number)
         self.sampled += len(found.node_M)
         x_MD, blocks = self._rows(found.node_M), blocks_of(found, self._degree_N)

@@ -5,6 +5,7 @@ Legend: M nodes that have rows, F of them, the first ones, that the layer answer
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -12,7 +13,17 @@ import numpy as np
 import torch
 from torch import nn
 
-from any2vec.models.networks.config import APPNP, GAT, GIN, AttentionNetwork, GraphNetwork, GraphSAGE
+from any2vec.models.networks.config import (
+    APPNP,
+    GAT,
+    GIN,
+    SGC,
+    AttentionNetwork,
+    GraphNetwork,
+    GraphSAGE,
+    LayeredNetwork,
+)
+from any2vec.models.networks.skips import Jumping, Residual, dropped
 from any2vec.nn.aggregate import Neighbors, aggregate
 from any2vec.nn.gat import GATConv, GATv2Conv
 from any2vec.nn.sage import SAGEConv
@@ -147,25 +158,44 @@ class Propagation(nn.Module):
         return z_FD if self.is_last else torch.cat([z_FD, own_FD], dim=1)
 
 
+class Convolution(nn.Module):
+    """GCN's sum, without weights."""
+
+    def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
+        return convolved(x_MD, block)
+
+
 class Network(nn.Module):
-    """Layers with ReLU between them, ELU where they attend (Veličković et al. 2018); in training dropout before all."""
+    """Layers with ReLU between them, ELU where they attend (Veličković et al. 2018); in training dropout before all.
+
+    Layers below jumping knowledge do both themselves, and those without weights neither.
+    """
 
     def __init__(self, model: GraphNetwork, num_features: int, num_classes: int) -> None:
         super().__init__()
         self.widths = model.widths(num_features, num_classes)
-        last = len(self.widths) - 2
-        self.layers = nn.ModuleList(
-            _layer(model, *pair, number, last) for number, pair in enumerate(pairwise(self.widths))
-        )
-        self.activation = nn.functional.elu if isinstance(model, AttentionNetwork) else torch.relu
+        activation = nn.functional.elu if isinstance(model, AttentionNetwork) else torch.relu
+        self.layers = nn.ModuleList(_layers(model, self.widths, activation))
+        self.num_fixed = model.hops if isinstance(model, SGC) else 0
+        """first layers, which have no weights: what they give is computed once"""
+        is_plain = not any(isinstance(layer, Jumping | Convolution) for layer in self.layers)
+        self.activation = activation if is_plain else nn.Identity()
         self.dropout = model.dropout
 
     def forward(self, x_MD: torch.Tensor, blocks: list[Block], draws: torch.Generator | None = None) -> torch.Tensor:
-        """Scores of classes, float32 (seeds, C), in training; draws: for dropout; None: it is no training."""
-        for number, (layer, block) in enumerate(zip(self.layers, blocks, strict=True)):
+        """Scores of classes, float32 (seeds, C), in training.
+
+        Args:
+            x_MD: what the fixed layers give; of a network without such, features.
+            blocks: a layer's each; those behind the last one have its.
+            draws: for dropout; None: it is no training.
+        """
+        learned = self.layers[self.num_fixed :]
+        blocks = [*blocks, *[blocks[-1]] * (len(learned) - len(blocks))]
+        for number, (layer, block) in enumerate(zip(learned, blocks, strict=True)):
             x_MD = self.activation(x_MD) if number else x_MD
-            share = 0 if isinstance(layer, Propagation) else self.dropout
-            x_MD = layer(_dropped(x_MD, share, draws), block, draws)
+            share = 0 if isinstance(layer, Propagation | Jumping) else self.dropout
+            x_MD = layer(dropped(x_MD, share, draws), block, draws)
         return x_MD
 
     def infer(self, number: int, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
@@ -174,13 +204,35 @@ class Network(nn.Module):
         return found if number + 1 == len(self.layers) else self.activation(found)
 
 
-def _layer(model: GraphNetwork, size_in: int, size_out: int, number: int, last: int) -> nn.Module:
+def _layers(
+    model: GraphNetwork, widths: Sequence[int], activation: Callable[..., torch.Tensor]
+) -> Iterator[nn.Module]:  # fmt: skip
+    """The layers of a network, in their order; with jumping knowledge a matrix for the classes follows them."""
+    last = len(widths) - 2
+    if not isinstance(model, LayeredNetwork):
+        yield from (_dense_or_propagation(model, *pair, number, last) for number, pair in enumerate(pairwise(widths)))
+        return
+    jumps = model.jumping_knowledge is not None
+    sizes = widths if not jumps else (widths[0], *[model.hidden] * model.num_layers)
+    for number, (size_in, size_out) in enumerate(pairwise(sizes)):
+        layer = _layer(model, size_in, size_out, is_last=number == last)
+        layer = Residual(layer, size_in, size_out) if model.residual else layer
+        yield Jumping(layer, model, number, activation) if jumps else layer
+    if jumps:
+        yield DenseLayer(widths[-2], widths[-1], bias=True)
+
+
+def _dense_or_propagation(model: GraphNetwork, size_in: int, size_out: int, number: int, last: int) -> nn.Module:
     if isinstance(model, APPNP):
         if number in range(model.num_layers - 1, last):
             return Propagation(model.teleport, number == model.num_layers - 1, number == last - 1)
         return DenseLayer(size_in, size_out, bias=number < last)
+    return DenseLayer(size_in, size_out, bias=True) if number == last else Convolution()
+
+
+def _layer(model: LayeredNetwork, size_in: int, size_out: int, is_last: bool) -> nn.Module:
     if isinstance(model, AttentionNetwork):
-        return AttentionLayer(model, size_in, size_out, number == last)
+        return AttentionLayer(model, size_in, size_out, is_last)
     if isinstance(model, GIN):
         return GinLayer(model, size_in, size_out)
     if isinstance(model, GraphSAGE):
@@ -206,14 +258,6 @@ def load_weights(network: Network, weights: State, assign: bool = False) -> None
         network.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()}, assign=assign)
     except RuntimeError as error:
         raise ValueError(str(error)) from error
-
-
-def _dropped(x: torch.Tensor, share: float, draws: torch.Generator | None) -> torch.Tensor:
-    """As `torch.nn.functional.dropout`, which takes no generator of its own."""
-    if share == 0 or draws is None:
-        return x
-    kept = torch.empty_like(x, requires_grad=False).bernoulli_(1 - share, generator=draws)
-    return x * kept.div_(1 - share)
 
 
 def blocks_of(found: Neighborhood, degree_N: np.ndarray) -> list[Block]:

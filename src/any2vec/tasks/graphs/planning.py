@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from any2vec.errors import InputError
-from any2vec.models.networks.config import APPNP, AttentionNetwork, GraphNetwork
+from any2vec.models.networks.config import APPNP, SGC, AttentionNetwork, GraphNetwork, LayeredNetwork
 from any2vec.models.networks.sizing import (
     FLOAT,
     distinct,
@@ -25,6 +25,8 @@ SLOT_BYTES = 96
 _KEPT, _HELD, _PER_EDGE = 4, 3, 5
 """arrays like the weights that a run keeps: they, two moments, the best epoch's; arrays (M, columns) of a layer at the
 peak; arrays (edges, heads) of one that attends: weights, what is dropped, gradients"""
+_LSTM = 12
+"""numbers that an LSTM keeps of a row for each number of its layers, times the layers"""
 _NODE_BYTES = 30
 """of each node: degrees, and what samplers remember of it"""
 _KEY_BYTES = 70
@@ -101,6 +103,7 @@ def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any], threads: i
     if plan.inference_bytes:
         inference = min(inference, plan.inference_bytes)
     (batch, stays), rows = batch_bytes(model, metadata, threads), nodes * row_bytes
+    dim = model.dim or metadata["num_features"]
     if plan.rows is not None:
         rows = plan.rows * (row_bytes + SLOT_BYTES)
     return Size(
@@ -109,7 +112,7 @@ def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any], threads: i
             "features": rows, "batches": batch, "layers of all nodes": max(0, stays + inference - batch),
             "gradients": weights.num_bytes // _KEPT, "neighbors": fixed["the graph"], "libraries": fixed["libraries"],
         },
-        items=metadata["num_train"], result_bytes=weights.num_bytes // _KEPT + FLOAT * nodes * model.hidden,
+        items=metadata["num_train"], result_bytes=weights.num_bytes // _KEPT + FLOAT * nodes * dim,
     )  # fmt: skip
 
 
@@ -128,7 +131,8 @@ def batch_bytes(model: GraphNetwork, metadata: Mapping[str, Any], threads: int) 
         found, new = reached[-1], reached[-1] - found
     is_dropped, kept, most = float(model.dropout > 0), FLOAT * reached[-1] * widths[0], 0.0
     for layer, (size_in, size_out) in enumerate(pairwise(widths)):
-        read, targets = reached[model.num_layers - layer], reached[model.num_layers - layer - 1]
+        hops = max(0, model.num_layers - layer)  # a matrix behind jumping knowledge reads the seeds
+        read, targets = reached[hops], reached[max(0, hops - 1)]
         narrow = min(size_in, size_out)
         mask = is_dropped * read * size_in
         kept += FLOAT * (is_dropped * read * size_in + (mask if layer else 0) + targets * (narrow + 2 * size_out))
@@ -138,14 +142,19 @@ def batch_bytes(model: GraphNetwork, metadata: Mapping[str, Any], threads: int) 
         kept += _attention(model, reached, metadata)
     if isinstance(model, APPNP):
         kept += FLOAT * _HELD * nodes * 2 * model.hidden * model.hops
+    if isinstance(model, SGC):
+        kept += FLOAT * _HELD * nodes * widths[0]
+    if isinstance(model, LayeredNetwork) and model.jumping_knowledge == "lstm":
+        kept += FLOAT * _LSTM * reached[0] * model.num_layers**2 * model.hidden
     total = int(kept + max(most, metadata["feature_bytes"] * reached[-1]) + ahead + 24 * edges)
-    largest = FLOAT * max(read * size_in for read, size_in in zip(reversed(reached), widths, strict=True))
+    largest = FLOAT * max(read * size_in for read, size_in in zip(reversed(reached), widths, strict=False))
     return total, total if largest < _HEAP else 0
 
 
 def _weights(model: GraphNetwork, metadata: Mapping[str, Any]) -> TableSize:
     widths = model.dense_widths(*_columns(metadata))
-    return TableSize(name="weights", rows=sum(widths[:-1]) * 2, columns=_KEPT * model.hidden)
+    matrices = 3 if isinstance(model, LayeredNetwork) and model.residual else 2
+    return TableSize(name="weights", rows=sum(widths[:-1]) * matrices, columns=_KEPT * (model.hidden or widths[-1]))
 
 
 def _fixed(model: GraphNetwork, metadata: Mapping[str, Any]) -> dict[str, int]:

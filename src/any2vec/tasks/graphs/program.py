@@ -81,13 +81,14 @@ class NetworkProgram(InMemoryProgram):
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         data, learner, epochs = self.prepared.data, self.learner, self.request.spec.run.epochs
-        metric, scores = metric_of(data.labels), self._score()[2]
+        metric, (_, vectors, scores) = metric_of(data.labels), self._score()
         found = {
             f"{part}_{metric}": score_of(scores, data.labels, rows) if len(rows) else None
             for part, rows in data.rows.items()
         }
         return found | {
             "best_epoch": epochs, "epochs_done": epochs, "rows_read": learner.sampled,
+            "dim": vectors.shape[1],
             **learner.moved._asdict(), "bytes_filled": learner.bytes_filled, "features": self.plan.sentence,
             "inference": learner.inference.counts._asdict(),
         }  # fmt: skip

@@ -29,14 +29,14 @@ _CONFIG = "any2vec.models.networks.config"
 
 
 class Graphs(Task):
-    """GraphSAGE, GCN, GAT, GATv2, GIN and APPNP."""
+    """GraphSAGE, GCN, GAT, GATv2, GIN, APPNP and SGC."""
 
     name = "graphs"
     title = "nodes with features"
     rank = 45
     models: ClassVar = {
         "graphsage": f"{_CONFIG}:GraphSAGE", "gcn": f"{_CONFIG}:GCN", "gat": f"{_CONFIG}:GAT",
-        "gatv2": f"{_CONFIG}:GATv2", "gin": f"{_CONFIG}:GIN", "appnp": f"{_CONFIG}:APPNP",
+        "gatv2": f"{_CONFIG}:GATv2", "gin": f"{_CONFIG}:GIN", "appnp": f"{_CONFIG}:APPNP", "sgc": f"{_CONFIG}:SGC",
     }  # fmt: skip
     about: ClassVar = {
         "graphsage": "classes of nodes from features: own and the mean of sampled neighbors (GraphSAGE)",
@@ -45,6 +45,7 @@ class Graphs(Task):
         "gatv2": "classes of nodes from features: attention to neighbors whose order depends on who asks (GATv2)",
         "gin": "classes of nodes from features: an MLP of own and summed neighbors (GIN)",
         "appnp": "classes of nodes from features: an MLP, propagated by personalized PageRank (APPNP)",
+        "sgc": "classes of nodes from features: a linear model of what convolutions have smoothed (SGC)",
     }
     reading: ClassVar = {
         "graph": "any2vec.data.options:GraphOptions", "nodes": "any2vec.data.options:NodeOptions",
@@ -123,7 +124,10 @@ class Graphs(Task):
         found = needs.as_dict(
             needs.whole(process + needs.fixed_bytes(threads)), process_bytes=process, threads=threads
         )  # fmt: skip
-        about = {"dim": spec.model.dim, "epochs": spec.run.epochs or spec.model.default_epochs}
+        about = {
+            "dim": spec.model.dim or metadata["num_features"],
+            "epochs": spec.run.epochs or spec.model.default_epochs,
+        }
         return found | about | {"features": self.memory_plan(spec, metadata).sentence}
 
     def scorer(self, folder: Path) -> Any:
