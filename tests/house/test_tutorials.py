@@ -23,6 +23,7 @@ LEARNED: dict[str, Callable[[str, dict[str, Any]], bool]] = {
     "knowledge-graphs": lambda said, names: "object" in dict(names["scorer"].tails("OrderedDict", "is_a", k=20)),
     "streams": lambda said, names: "hot" in said and names["result"].summary["words"] == 16000,
     "clicks": lambda said, names: names["result"].summary["loss"] < 0.6,
+    "recommend": lambda said, names: min(names["scores"].values()) > 0.15 and "recall" in said,
     "graph-networks": lambda said, names: names["result"].summary["test_accuracy"] > 0.85,
 }  # fmt: skip
 """tutorial -> whether it has shown what it says, by what its commands print and its Python leaves"""
