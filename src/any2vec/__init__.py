@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         Interrupted,
         StorageError,
     )
-    from any2vec.estimators import GAMLPClassifier, NodeEmbedder, WordEmbedder
+    from any2vec.estimators import ClickClassifier, GAMLPClassifier, KGEmbedder, NodeEmbedder, WordEmbedder
     from any2vec.models.clicks.config import DLRM, DeepFM, FactorizationMachine, LogisticRegression
     from any2vec.models.clicks.scorer import ClickScorer
     from any2vec.models.layers.classifier import NodeClassifier
@@ -68,7 +68,7 @@ _NAMES = {
     "data.triples.triples": ["read_triples", "Triples"],
     "embeddings": ["Embeddings"],
     "errors": ["Any2VecError", "DataError", "FormatError", "HostError", "InputError", "Interrupted", "StorageError"],
-    "estimators": ["GAMLPClassifier", "NodeEmbedder", "WordEmbedder"],
+    "estimators": ["ClickClassifier", "GAMLPClassifier", "KGEmbedder", "NodeEmbedder", "WordEmbedder"],
     "models.clicks.config": ["DeepFM", "DLRM", "FactorizationMachine", "LogisticRegression"],
     "models.clicks.scorer": ["ClickScorer"],
     "models.layers.classifier": ["NodeClassifier"],
