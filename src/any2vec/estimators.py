@@ -256,7 +256,8 @@ class KGEmbedder(_Embedder):
         triples cannot be read.
         """
         self._fitted()
-        return evaluate_triple_file(self.scorer_, X).mrr
+        scorer: Any = self.scorer_
+        return evaluate_triple_file(scorer, X).mrr
 
 
 @_with_parameters(
