@@ -79,7 +79,8 @@ def _config_of(estimator: Any) -> Any:
     values, models = estimator.get_params(deep=False), estimator._models
     model = values["model"]
     if not isinstance(model, str):
-        if not isinstance(model, tuple(models.values())):
+        is_known = isinstance(model, tuple(models.values()))
+        if not is_known:
             known = ", ".join(config.__name__ for config in models.values())
             raise InputError(f"model must be the name of a model, or one of {known}; got {model!r}.")
         defaults = inspect.signature(type(estimator)).parameters
