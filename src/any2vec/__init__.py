@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from any2vec._version import __version__
 
 if TYPE_CHECKING:
+    from any2vec.callbacks.base import Callback
+    from any2vec.callbacks.trackers import MLflow, TensorBoard, WeightsAndBiases
     from any2vec.data.attributed.graph import AttributedGraph
     from any2vec.data.clicks.clicks import Clicks, read_clicks
     from any2vec.data.clicks.schema import ClickSchema
@@ -57,6 +59,8 @@ if TYPE_CHECKING:
     from any2vec.types import Progress
 
 _NAMES = {
+    "callbacks.base": ["Callback"],
+    "callbacks.trackers": ["MLflow", "TensorBoard", "WeightsAndBiases"],
     "data.attributed.graph": ["AttributedGraph"],
     "data.clicks.clicks": ["Clicks", "read_clicks"],
     "data.clicks.schema": ["ClickSchema"],
