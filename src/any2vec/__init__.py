@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from any2vec._version import __version__
 
 if TYPE_CHECKING:
+    from any2vec.callbacks.base import Callback
+    from any2vec.callbacks.trackers import MLflow, TensorBoard, WeightsAndBiases
     from any2vec.data.attributed.graph import AttributedGraph
     from any2vec.data.clicks.clicks import Clicks, read_clicks
     from any2vec.data.clicks.schema import ClickSchema
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
         Interrupted,
         StorageError,
     )
-    from any2vec.estimators import GAMLPClassifier, NodeEmbedder, WordEmbedder
+    from any2vec.estimators import ClickClassifier, GAMLPClassifier, KGEmbedder, NodeEmbedder, WordEmbedder
     from any2vec.item_recommender import ItemRecommender
     from any2vec.models.clicks.config import DLRM, DeepFM, FactorizationMachine, LogisticRegression
     from any2vec.models.clicks.scorer import ClickScorer
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
     from any2vec.types import Progress
 
 _NAMES = {
+    "callbacks.base": ["Callback"],
+    "callbacks.trackers": ["MLflow", "TensorBoard", "WeightsAndBiases"],
     "data.attributed.graph": ["AttributedGraph"],
     "data.clicks.clicks": ["Clicks", "read_clicks"],
     "data.clicks.schema": ["ClickSchema"],
@@ -79,7 +83,7 @@ _NAMES = {
     "documents": ["SIFEncoder"],
     "embeddings": ["Embeddings"],
     "errors": ["Any2VecError", "DataError", "FormatError", "HostError", "InputError", "Interrupted", "StorageError"],
-    "estimators": ["GAMLPClassifier", "NodeEmbedder", "WordEmbedder"],
+    "estimators": ["ClickClassifier", "GAMLPClassifier", "KGEmbedder", "NodeEmbedder", "WordEmbedder"],
     "item_recommender": ["ItemRecommender"],
     "models.clicks.config": ["DeepFM", "DLRM", "FactorizationMachine", "LogisticRegression"],
     "models.clicks.scorer": ["ClickScorer"],

@@ -15,15 +15,20 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 import any2vec
-from any2vec.data.io.arrow import TableReader
+from any2vec.checks import check_choice
+from any2vec.data.io.arrow import KINDS, TableReader, columns_of, kind_of
 from any2vec.data.io.files import is_table
-from any2vec.data.options import GraphOptions
+from any2vec.data.options import GraphOptions, TripleOptions
 from any2vec.data.text.columns import Column
 from any2vec.data.text.text import TextOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
+from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.tasks.layers.prepare import answer_nodes
 
 OWN = None
@@ -31,7 +36,7 @@ OWN = None
 _RUN = {"epochs": None, "threads": 0, "seed": 1}
 
 
-def _with_parameters(models: dict[str, type], options: type, **more: Any) -> Callable[[type], type]:
+def _with_parameters(models: dict[str, type], options: type | None, **more: Any) -> Callable[[type], type]:
     """Give a class an `__init__` with one keyword per field of `models` and `options`, as scikit-learn reads it.
 
     A field that the models set differently has the default None: the chosen model's own. more: further parameters and
@@ -43,7 +48,8 @@ def _with_parameters(models: dict[str, type], options: type, **more: Any) -> Cal
             value = item.default if item.default is not MISSING else None
             defaults[item.name] = value if defaults.get(item.name, value) == value else OWN
     defaults |= _RUN | more
-    defaults |= {item.name: item.default for item in fields(options) if item.default is not MISSING}
+    if options is not None:
+        defaults |= {item.name: item.default for item in fields(options) if item.default is not MISSING}
 
     def decorate(cls: type) -> type:
         def __init__(self: Any, **parameters: Any) -> None:  # noqa: N807
@@ -64,8 +70,32 @@ def _with_parameters(models: dict[str, type], options: type, **more: Any) -> Cal
     return decorate
 
 
+def _config_of(estimator: Any) -> Any:
+    """The model that the parameters ask for: its name and fields, or a config as it stands.
+
+    Raises:
+        InputError: there is no such model; or a field stands beside a config.
+    """
+    values, models = estimator.get_params(deep=False), estimator._models
+    model = values["model"]
+    if not isinstance(model, str):
+        is_known = isinstance(model, tuple(models.values()))
+        if not is_known:
+            known = ", ".join(config.__name__ for config in models.values())
+            raise InputError(f"model must be the name of a model, or one of {known}; got {model!r}.")
+        defaults = inspect.signature(type(estimator)).parameters
+        beside = [item.name for item in fields(model) if values[item.name] != defaults[item.name].default]
+        if beside:
+            raise InputError(f"{beside[0]} stands in the config; set it there, or give the model by its name.")
+        return model
+    if model not in models:
+        raise InputError(f"model must be one of {', '.join(models)}; got {model!r}.")
+    chosen = {item.name: values[item.name] for item in fields(models[model]) if values[item.name] is not OWN}
+    return models[model](**chosen)
+
+
 class _Embedder(TransformerMixin, BaseEstimator):
-    """What both estimators share: building the config, fitting, looking rows up."""
+    """What embedders share: building the config, fitting, looking rows up."""
 
     _models: dict[str, type]
     _options: type
@@ -76,15 +106,13 @@ class _Embedder(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Any:
         """Train on `X`; `y` is ignored. Sets `embeddings_`, `summary_` and `n_features_out_`; returns self."""
         values = self.get_params(deep=False)
-        if values["model"] not in self._models:
-            raise InputError(f"model must be one of {', '.join(self._models)}; got {values['model']!r}.")
-        config = self._models[values["model"]]
-        chosen = {item.name: values[item.name] for item in fields(config) if values[item.name] is not OWN}
         options = self._options(**{item.name: values[item.name] for item in fields(self._options)})
         run = {name: values[name] for name in _RUN}
         data = X if values.get("graph") is None else values["graph"]
-        result = any2vec.fit(config(**chosen), data, **run, **{self._reads: options})
+        result = any2vec.fit(_config_of(self), data, **run, **{self._reads: options})
         self.embeddings_, self.summary_ = result.embeddings, result.summary
+        if result.scorer is not None:
+            self.scorer_ = result.scorer
         self.n_features_out_ = self.embeddings_.dim
         return self
 
@@ -147,11 +175,15 @@ class NodeEmbedder(_Embedder):
 
     def transform(self, X: Iterable[Any]) -> np.ndarray:
         """Vectors of node ids: float32 (len(X), dim). Raises NotFittedError before `fit`."""
-        embeddings = self._fitted()
-        rows = embeddings.rows(_column(X))
-        vectors = np.asarray(embeddings.vectors[rows], dtype=np.float32)
-        vectors[rows < 0] = 0
-        return vectors
+        return _vectors_of(self._fitted(), X)
+
+
+def _vectors_of(embeddings: Embeddings, X: Iterable[Any]) -> np.ndarray:
+    """float32 (len(X), dim) of keys: a list, an array, a column; zeros for those that were not seen."""
+    rows = embeddings.rows(_column(X))
+    vectors = np.asarray(embeddings.vectors[rows], dtype=np.float32)
+    vectors[rows < 0] = 0
+    return vectors
 
 
 def _column(X: Any) -> Any:
@@ -169,6 +201,155 @@ def _column(X: Any) -> Any:
     (name,) = table.names
     ids = (key for batch in table.batches([name], 8192) for key in batch[name].to_pylist())
     return (key.decode() if isinstance(key, bytes) else key for key in ids)
+
+
+@_with_parameters(
+    {
+        "complex": any2vec.ComplEx, "distmult": any2vec.DistMult, "transe": any2vec.TransE, "rotate": any2vec.RotatE,
+        "dot": any2vec.DotProduct,
+    },
+    TripleOptions,
+)  # fmt: skip
+class KGEmbedder(_Embedder):
+    """Vectors of the entities of a knowledge graph, and answers to its queries.
+
+    Parameters: `model` ("complex", "distmult", "transe", "rotate", "dot", or a config), the fields of their configs,
+    `epochs`, `threads`, `seed`, and the fields of `TripleOptions`. None means the model's own default.
+
+    `fit(X)` takes what `any2vec.fit` takes for triples; `transform(X)` gives the vectors of entities, float32 (len(X),
+    dim), zeros for unknown ones. After `fit`: `embeddings_`, `scorer_` (a `TripleScorer`) and `summary_`.
+    """
+
+    _reads = "triples"
+    scorer_: any2vec.TripleScorer
+
+    def transform(self, X: Iterable[Any]) -> np.ndarray:
+        """Vectors of entities: float32 (len(X), dim). Raises NotFittedError before `fit`."""
+        return _vectors_of(self._fitted(), X)
+
+    def predict(self, X: Iterable[tuple[Any, Any]], side: str = "tail") -> np.ndarray:
+        """The likeliest answer to each query, object (len(X),); those that training has seen are among them.
+
+        Args:
+            X: (head, relation) of each query for a tail; (relation, tail) of each for a head.
+            side: tail or head.
+
+        Raises:
+            UnknownKeyError: training had no such name. InputError: there is no such side.
+        """
+        self._fitted()
+        check_choice("side", side, ("tail", "head"))
+        ask = self.scorer_.tails if side == "tail" else self.scorer_.heads
+        return np.array([ask(first, second, k=1)[0][0] for first, second in X], dtype=object)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Filtered MRR of held-out triples, whatever `fit` takes, both sides, 0..1; `y` is ignored.
+
+        Names that training did not have rank in the middle. Raises NotFittedError before `fit`; DataError where the
+        triples cannot be read.
+        """
+        self._fitted()
+        scorer: Any = self.scorer_
+        return evaluate_triple_file(scorer, X).mrr
+
+
+@_with_parameters(
+    {
+        "deepfm": any2vec.DeepFM, "dlrm": any2vec.DLRM, "fm": any2vec.FactorizationMachine,
+        "logistic": any2vec.LogisticRegression,
+    },
+    None,
+    schema=None,
+)  # fmt: skip
+class ClickClassifier(ClassifierMixin, BaseEstimator):
+    """Two classes (a click or none) from columns of categories and numbers.
+
+    Parameters: `model` ("deepfm", "dlrm", "fm", "logistic", or a config), the fields of their configs, `epochs`,
+    `threads`, `seed`. None means the model's own default. `schema`: a `ClickSchema`, or a TOML file, whose label is
+    left aside; by default columns of floats are numbers, standardized, lists are bags, and all others categories, each
+    value with a row of its own.
+
+    Numbers alone get a constant column beside them, for the models need one of categories.
+
+    X is a table (pandas, Polars, Arrow, a dict of columns) or an array (N, F) of numbers. After `fit`: `classes_`,
+    `scorer_` (a `ClickScorer`), `embeddings_` (a row a value), `summary_` and `schema_`.
+    """
+
+    _models: dict[str, type]
+    classes_: np.ndarray
+    scorer_: any2vec.ClickScorer
+    embeddings_: Embeddings
+    summary_: dict[str, Any]
+    schema_: any2vec.ClickSchema
+
+    def fit(self, X: Any, y: Any) -> ClickClassifier:
+        """Train on the rows of X, whose classes are y: (N,), of two different values. Returns self.
+
+        Raises:
+            InputError: the classes are not two, or not as many as rows. DataError: a column does not fit the schema.
+        """
+        columns = self._columns(X, is_first=True)
+        check_classification_targets(y)
+        self.classes_, label = np.unique(column_or_1d(y, warn=True), return_inverse=True)
+        check_consistent_length(next(iter(columns.values())), label)
+        if len(self.classes_) != 2:
+            raise InputError(f"Only binary classification is supported: y has {len(self.classes_)} class(es), not 2.")
+        self.schema_ = _schema(columns) if self.schema is None else any2vec.ClickSchema.of(self.schema)
+        result = any2vec.fit(
+            _config_of(self), columns | {self.schema_.label: label}, schema=self.schema_, epochs=self.epochs,
+            threads=self.threads, seed=self.seed,
+        )  # fmt: skip
+        self.scorer_, self.embeddings_, self.summary_ = result.scorer, result.embeddings, result.summary
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the two classes, float64 (N, 2). Raises NotFittedError before `fit`."""
+        check_is_fitted(self)
+        found = [probability for probability, _ in self.scorer_.score(self._columns(X))]
+        second = np.concatenate(found)
+        return np.stack([1 - second, second], axis=1)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Log-odds of the second class, float64 (N,); above 0 it is predicted."""
+        share = np.clip(self.predict_proba(X)[:, 1], 1e-15, 1 - 1e-15)
+        return np.log(share) - np.log1p(-share)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The likelier class of each row, (N,)."""
+        is_second = self.predict_proba(X)[:, 1] > 0.5
+        return self.classes_[is_second.astype(int)]
+
+    def _columns(self, X: Any, is_first: bool = False) -> dict[str, Any]:
+        """Columns by name; those of an array are x0, x1, ..."""
+        if is_table(X):
+            columns = columns_of(X)
+        else:
+            rows = validate_data(self, X, reset=is_first, dtype=np.float64)
+            columns = {f"x{place}": np.ascontiguousarray(rows[:, place]) for place in range(rows.shape[1])}
+        if self.schema is None and all(kind_of(column) == "dense" for column in columns.values()):
+            columns[_ALL] = [_ALL] * len(next(iter(columns.values())))
+        return columns
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "scorer_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+_ALL = "all rows"
+
+
+def _schema(columns: dict[str, Any]) -> any2vec.ClickSchema:
+    """Floats are numbers, lists bags, the rest categories; the label's name is none of theirs."""
+    kinds = {name: kind_of(column) for name, column in columns.items()}
+    named: dict[str, Any] = {kind: tuple(name for name, one in kinds.items() if one == kind) for kind in KINDS}
+    label = "label"
+    while label in columns:
+        label += "_"
+    return any2vec.ClickSchema(label=label, ids="vocabulary", dense_transform="standard", **named)
 
 
 @_with_parameters({"ga-mlp": any2vec.GAMLP}, GraphOptions)

@@ -22,7 +22,7 @@ FLOORS = {
     "data": 2, "plan": 2, "options": 2.1, "sources": 2.2,
     "formats": 2.4, "neighbors": 2.5, "encoders": 2.5, "embeddings": 2.6,
     "tables": 3, "sampling": 3,
-    "sync": 4, "evaluate": 4, "nn": 4.1, "models": 4.2,
+    "sync": 4, "evaluate": 4, "nn": 4.1, "models": 4.2, "callbacks": 4.3,
     "train": 5, "tasks": 5.2, "report": 5.5,
     "any2vec": 6, "__main__": 8, "doctor": 6, "serve": 6, "testing": 6.2, "estimators": 6.5, "documents": 6.5,
     "item_recommender": 6.5,
@@ -41,6 +41,7 @@ DOORS = {
     "fastapi": {"serve"}, "starlette": {"serve"}, "pydantic": {"serve"}, "uvicorn": {"serve"},
     "httpx": {"sources"}, "feedparser": {"sources"}, "confluent_kafka": {"sources"}, "redis": {"sources"},
     "protego": {"sources"}, "resiliparse": {"sources"},
+    "tensorboardX": {"callbacks"}, "mlflow": {"callbacks"}, "wandb": {"callbacks"},
 }  # fmt: skip
 ONE_DOOR = {"pyarrow": "data/io/arrow.py"}
 """library -> the one file that imports it"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import fields
 from itertools import combinations
 
@@ -12,10 +13,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
 
 import any2vec
 from any2vec.errors import InputError
-from any2vec.estimators import NodeEmbedder, WordEmbedder
+from any2vec.estimators import ClickClassifier, KGEmbedder, NodeEmbedder, WordEmbedder
+from any2vec.evaluate.triples import evaluate_triple_file
+from any2vec.testing.planted_triples import PlantedTriples
 
 SENTENCES = [["red", "green", "blue"] * 4, ["cat", "dog", "cow"] * 4] * 60
 SMALL = {"dim": 8, "epochs": 3, "threads": 1, "min_count": 1, "subsample": 0.0}
@@ -112,3 +116,73 @@ def test_nodes_in_a_pipeline() -> None:
     model = make_pipeline(embedder, LogisticRegression(C=1000)).fit(ids[:5] + ids[6:11], [0] * 5 + [1] * 5)
     assert model.predict(["l5", "r5"]).tolist() == [0, 1]
     assert clone(embedder).graph == CLIQUES
+
+
+# ---- triples
+
+
+def test_triples() -> None:
+    planted = PlantedTriples(entities=100, relations=2, group=10)
+    triples = [(f"e{h}", f"r{r}", f"e{t}") for h, r, t in planted.triples(0, 1200).tolist()]
+    embedder = KGEmbedder(model="distmult", dim=8, epochs=8, threads=1)
+    with pytest.raises(NotFittedError):
+        embedder.predict([("e1", "r0")])
+    assert embedder.fit(triples[:1000]).transform(["e1", "none"]).shape == (2, 8)
+    assert not embedder.transform(["none"]).any()
+    tails, heads = embedder.predict([("e1", "r0"), ("e2", "r1")]), embedder.predict([("r0", "e1")], side="head")
+    assert tails.tolist() == [embedder.scorer_.tails("e1", "r0", 1)[0][0], embedder.scorer_.tails("e2", "r1", 1)[0][0]]
+    assert heads.tolist() == [embedder.scorer_.heads("r0", "e1", 1)[0][0]]
+    assert embedder.score(triples[1000:]) == evaluate_triple_file(embedder.scorer_, triples[1000:]).mrr > 0.1
+    with pytest.raises(InputError, match="side must be one of tail, head"):
+        embedder.predict([("r0", "e1")], side="left")
+
+
+def test_a_config_is_taken_as_it_stands() -> None:
+    config = any2vec.SkipGram(dim=8, min_count=1)
+    found = clone(WordEmbedder(model=config, epochs=1, threads=1)).fit(SENTENCES)
+    assert found.embeddings_.dim == 8
+    with pytest.raises(InputError, match="dim stands in the config"):
+        WordEmbedder(model=config, dim=9).fit(SENTENCES)
+    with pytest.raises(InputError, match="the name of a model, or one of SkipGram, CBOW"):
+        WordEmbedder(model=any2vec.DeepWalk()).fit(SENTENCES)
+
+
+# ---- clicks
+
+
+@pytest.fixture(scope="module")
+def visits() -> tuple[dict[str, list[object]], np.ndarray]:
+    """(columns, classes): users who come back on their own account, and pay the less the more it costs"""
+    draws = np.random.default_rng(3)
+    user, price = draws.integers(0, 20, 1500), draws.normal(size=1500)
+    share = 1 / (1 + np.exp(-np.where(user % 2, 2.0, -2.0) + price))
+    columns: dict[str, list[object]] = {"user": [f"u{one}" for one in user.tolist()], "price": price.tolist()}
+    return columns, np.where(draws.random(1500) < share, "yes", "no")
+
+
+def test_clicks_of_a_table(visits: tuple[dict[str, list[object]], np.ndarray]) -> None:
+    pytest.importorskip("torch", reason="models of clicks need torch (the extra any2vec[torch])")
+    columns, classes = visits
+    found = ClickClassifier(model="logistic", epochs=5, threads=1).fit(columns, classes)
+    assert found.classes_.tolist() == ["no", "yes"] and found.schema_.dense == ("price",)
+    shares = found.predict_proba(pa.table(columns))
+    assert shares.shape == (1500, 2) and np.allclose(shares.sum(axis=1), 1)
+    assert found.score(columns, classes) > 0.75
+    assert np.array_equal(found.predict(columns), found.classes_[shares.argmax(axis=1)])
+    assert np.array_equal(found.decision_function(columns) > 0, shares[:, 1] > 0.5)
+    schema = any2vec.ClickSchema(categorical=["user"], ids="vocabulary")
+    users = ClickClassifier(model="fm", schema=schema, dim=4, epochs=5, threads=1).fit(columns, classes)
+    assert users.predict_proba({"user": ["u1", "u2", "new"]})[:, 1].argmax() == 0
+    with pytest.raises(InputError, match="binary"):
+        ClickClassifier().fit(columns, np.arange(1500) % 3)
+
+
+def test_the_protocol_of_scikit_learn() -> None:
+    pytest.importorskip("torch", reason="models of clicks need torch (the extra any2vec[torch])")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = check_estimator(
+            ClickClassifier(model="logistic", epochs=20, threads=1, batch_size=8), on_fail=None, on_skip=None
+        )
+    failed = {one["check_name"]: one["exception"] for one in found if one["status"] == "failed"}
+    assert not failed and len(found) > 40

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from any2vec.callbacks.base import Callback, Told
+from any2vec.callbacks.progress_line import ProgressLine
 from any2vec.cluster.launch.join import check_torch, is_first, joined, restarts
 from any2vec.data.io.storage import RESULT_FORMAT, check_folder_free
 from any2vec.embeddings import Embeddings
@@ -70,6 +72,8 @@ def fit(
     resume: bool = False,
     init: Embeddings | FitResult | str | Path | None = None,
     callback: Callable[[Progress], None] | None = None,
+    callbacks: Sequence[Callback] = (),
+    progress: bool = False,
     on_epoch: Callable[[int, Embeddings], None] | None = None,
     stage: Stage | None = None,
     checkpoint_seconds: float = 300.0,
@@ -110,6 +114,9 @@ def fit(
         init: vectors, or the result of a run, to start from, matched by key: keys of both train on, new ones start
             afresh, those that the data lack are kept, and counts are added up. For words and nodes.
         callback: is called with every progress record.
+        callbacks: are told of the start, the records, the validations and the end (`Callback`): those of TensorBoard,
+            MLflow, Weights & Biases, or your own.
+        progress: show how far the run is: one line in a notebook or a terminal, elsewhere a line now and then.
         on_epoch: called at the end of each epoch with (its number from 1, the vectors so far); they change when it
             returns. Under torchrun rank 0's is called, and no other need be given.
         stage: is called with how far reading is: (name, bytes done, bytes in all or None).
@@ -164,7 +171,15 @@ def fit(
         ),
         hosts=options_of("hosts", hosts), sync=options_of("sync", sync), storage=options_of("storage", storage),
     )  # fmt: skip
-    return train(spec, Hooks(progress=callback, stage=stage, on_epoch=on_epoch), started)
+    told = Told([ProgressLine(), *callbacks] if progress else callbacks)
+    hooks = Hooks(progress=told.with_record(callback), stage=stage, on_epoch=on_epoch)
+    if not is_first():
+        return train(spec, hooks, started)
+    options = {"task": task.name, **config.as_dict(), "epochs": epochs or config.default_epochs, "seed": seed}
+    with told.run(options | {"threads": threads, "out": None if out is None else str(out)}):
+        found = train(spec, hooks, started)
+        told.summary = found.summary
+        return found
 
 
 _SHORT: Mapping[str, tuple[Any, str, tuple[type, ...], str]] = {

@@ -251,3 +251,20 @@ def split_lines(
             raise FieldCountError(wrong[0].number - 1, wrong[0].actual_columns, wrong[0].text) from error
         raise
     return [table.column(name).combine_chunks() for name in include]
+
+
+KINDS = ("dense", "categorical", "multi_valued")
+"""of columns: floats, lists, and the rest"""
+
+
+def kind_of(column: Any) -> str:
+    """One of KINDS, of an array or a NumPy one."""
+    kind = pa.array(column).type if not isinstance(column, pa.ChunkedArray) else column.type
+    return "dense" if pa.types.is_floating(kind) else "multi_valued" if is_list(kind) else "categorical"
+
+
+def columns_of(table: Any) -> dict[str, Any]:
+    """The columns of a table in memory, by name. Raises DataError as `TableReader`."""
+    reader = TableReader(table, None)
+    batches = list(reader.batches(reader.names, 1 << 16))
+    return {name: pa.chunked_array([batch[name] for batch in batches]) for name in (reader.names if batches else ())}

@@ -1,0 +1,94 @@
+"""The protocol of callbacks, and how a run tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from any2vec.errors import InputError
+from any2vec.types import Progress
+
+
+class Callback:
+    """Is told of a run of `fit(callbacks=[...])` in the process that called it; by default each step does nothing.
+
+    Where hosts are processes, records come from rank 0; under torchrun rank 0 alone is told. What a callback raises
+    ends the run.
+
+    Example:
+        class Losses(any2vec.Callback):
+            def on_record(self, record):
+                print(record.epoch, record.loss)
+    """
+
+    def on_start(self, settings: Mapping[str, Any]) -> None:
+        """Before data are read. settings: model (its name), epochs, seed, ... and the model's options, flat."""
+
+    def on_record(self, record: Progress) -> None:
+        """Each progress record: about two a second, and one behind each epoch that is validated."""
+
+    def on_validation(self, epoch: int, metrics: Mapping[str, float]) -> None:
+        """Behind each epoch (from 1) that is validated: metrics by name, the first of which decides."""
+
+    def on_end(self, summary: Mapping[str, Any] | None, error: BaseException | None) -> None:
+        """The run is over. summary: as `FitResult.summary`, None where it failed or was interrupted, by this error."""
+
+
+class Told:
+    """Tells callbacks; what `fit` makes of them."""
+
+    def __init__(self, callbacks: Sequence[Callback]) -> None:
+        wrong = next((one for one in callbacks if not isinstance(one, Callback)), None)
+        if wrong is not None:
+            raise InputError(f"callbacks must be instances of any2vec.Callback, got {wrong!r}.")
+        self.callbacks = list(callbacks)
+        self.summary: Mapping[str, Any] | None = None
+
+    @contextmanager
+    def run(self, settings: Mapping[str, Any]) -> Iterator[None]:
+        """Around a run: each that has begun is told of the end, whatever ends it."""
+        begun: list[Callback] = []
+        error: BaseException | None = None
+        try:
+            for callback in self.callbacks:
+                callback.on_start(settings)
+                begun.append(callback)
+            yield
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            for callback in begun:
+                callback.on_end(self.summary, error)
+
+    def with_record(self, also: Callable[[Any], None] | None) -> Callable[[Any], None] | None:
+        """What the run calls with its records. also: is called with them, too."""
+        if not self.callbacks:
+            return also
+
+        def tell(record: Any) -> None:
+            if also is not None:
+                also(record)
+            for callback in self.callbacks:
+                callback.on_record(record)
+                if record.validation:
+                    callback.on_validation(record.epoch + 1, record.validation)
+
+        return tell
+
+
+def library(name: str, extra: str) -> Any:
+    """A module that is imported when it is first needed. InputError: it is not installed; extra: what to type."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise InputError(f"This callback needs {name}, which is not installed: pip install '{extra}'.") from error
+
+
+def scalars(record: Progress) -> dict[str, float]:
+    """The numbers of a record that curves are drawn of, by name; those of validation are told apart."""
+    names = ("loss", "learning_rate", "items_per_s", "rss_bytes", "epoch", "progress")
+    found = ((name, getattr(record, name)) for name in names)
+    return {name: float(value) for name, value in found if value is not None}

@@ -1,0 +1,99 @@
+"""Callbacks of `fit`: what they are told, in which order, whatever ends the run; and what the built-in ones write."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import any2vec
+from any2vec.callbacks import base
+from any2vec.errors import InputError
+from any2vec.options.hosts import HostOptions
+from any2vec.testing.planted_triples import PlantedTriples
+
+ROWS = [(f"e{h}", f"r{r}", f"e{t}") for h, r, t in PlantedTriples(entities=50, group=10).triples(0, 600).tolist()]
+MODEL = any2vec.DistMult(dim=4, batch_size=100)
+
+
+class Noting(any2vec.Callback):
+    """Notes what it is told; raises at a record where it is asked to."""
+
+    def __init__(self, fails: bool = False) -> None:
+        self.fails, self.told = fails, []  # type: ignore[var-annotated]
+
+    def on_start(self, settings: Mapping[str, Any]) -> None:
+        self.told.append(("start", settings["model"], settings["dim"], settings["epochs"]))
+
+    def on_record(self, record: any2vec.Progress) -> None:
+        self.told.append(("record", record.items))
+        if self.fails:
+            raise RuntimeError("enough")
+
+    def on_validation(self, epoch: int, metrics: Mapping[str, float]) -> None:
+        self.told.append(("validation", epoch, dict(metrics)))
+
+    def on_end(self, summary: Mapping[str, Any] | None, error: BaseException | None) -> None:
+        self.told.append(("end", None if summary is None else summary["best_epoch"], repr(error)))
+
+
+def fit(*callbacks: any2vec.Callback, **options: Any) -> any2vec.FitResult:
+    return any2vec.fit(MODEL, ROWS[:500], epochs=3, threads=1, validate=ROWS[500:], callbacks=callbacks, **options)
+
+
+@pytest.mark.parametrize("hosts", [None, HostOptions(logical_hosts=2)], ids=["one", "two"])
+def test_each_step_is_told_in_order(hosts: Any) -> None:
+    noting, records = Noting(), []  # type: ignore[var-annotated]
+    made = fit(noting, hosts=hosts, callback=records.append)
+    validations = [
+        {name: value for name, value in one.items() if name != "epoch"} for one in made.summary["validation"]
+    ]
+    expected: list[Any] = [("start", "distmult", 4, 3)]
+    for epoch, (record, metrics) in enumerate(zip(made.progress, validations, strict=True), 1):
+        expected += [("record", record.items), ("validation", epoch, metrics)]
+    assert noting.told == [*expected, ("end", made.summary["best_epoch"], "None")]
+    assert records == made.progress
+
+
+def test_who_has_begun_is_told_of_the_error() -> None:
+    first, second = Noting(), Noting(fails=True)
+    with pytest.raises(RuntimeError, match="enough"):
+        fit(first, second)
+    for noting in (first, second):
+        assert noting.told[0][0] == "start" and noting.told[-1] == ("end", None, "RuntimeError('enough')")
+    with pytest.raises(InputError, match=r"instances of any2vec\.Callback, got 'mlflow'"):
+        any2vec.fit(MODEL, ROWS, callbacks=["mlflow"])  # type: ignore[list-item]
+
+
+def test_a_line_of_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    fit(progress=True)
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 3 and "epoch 3/3  100 %" in said[-1] and "mrr" in said[-1] and "left" in said[0]
+
+
+@pytest.mark.parametrize("kind", ["TensorBoard", "MLflow", "WeightsAndBiases"])
+def test_what_is_not_installed_is_refused_with_the_line_to_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(base, "import_module", absent)
+    with pytest.raises(InputError, match=r"is not installed: pip install 'any2vec\[\w+\]'"):
+        getattr(any2vec, kind)("somewhere")
+
+
+@pytest.mark.parametrize(
+    ("kind", "module"), [("TensorBoard", "tensorboardX"), ("MLflow", "mlflow"), ("WeightsAndBiases", "wandb")]
+)
+def test_trackers_write_files(kind: str, module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():  # of theirs
+        warnings.simplefilter("ignore")
+        pytest.importorskip(module, reason=f"{kind} needs {module}", exc_type=ImportError)
+        fit(getattr(any2vec, kind)(tmp_path / "kept"))
+    written = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
+    whole = b"".join(path.read_bytes() + path.name.encode() for path in written)
+    assert b"validation" in whole and b"mrr" in whole and b"distmult" in whole
+    assert not [path for path in tmp_path.iterdir() if path.name != "kept"]
