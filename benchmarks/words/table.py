@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from benchmarks.table import Table
-from benchmarks.words import estimates, memory, nodes, roofline
+from benchmarks.words import estimates, memory, nodes, roofline, serving
 from benchmarks.words import text as words
 
 TABLE = Table(
     name="words-and-graphs",
     title="Words and graph nodes on one machine, any2vec beside gensim, PecanPy and fastnode2vec",
-    rows=(*words.ROWS, *nodes.ROWS, *memory.ROWS, *estimates.ROWS, *roofline.ROWS),
+    rows=(*words.ROWS, *nodes.ROWS, *memory.ROWS, *estimates.ROWS, *serving.ROWS, *roofline.ROWS),
 )

@@ -151,6 +151,34 @@ def test_clicks_are_scored(tmp_path: Path) -> None:
         assert "give rows" in ask(running.port, "/runs/shop/score", {"triples": []})[1]["error"]
 
 
+def test_items_are_recommended(tmp_path: Path) -> None:
+    pairs_of_users = [(user, f"i{(user * 3 + at) % 20}") for user in range(30) for at in range(5)]
+    a2v.fit(a2v.BPR(dim=8), pairs_of_users, epochs=1, threads=1, out=tmp_path / "likes")
+    recommender = a2v.Recommender.load(tmp_path / "likes")
+    runs = catalog.Catalog({"likes": tmp_path / "likes"})
+    with Server(app.make_app(runs, SMALL), "127.0.0.1", 0) as running:
+
+        def answers(**content: Any) -> Any:
+            return ask(running.port, "/runs/likes/recommend", content)
+
+        status, found = answers(users=[*range(18)], k=4)
+        assert status == 200
+        for line, wanted in zip(found["answers"], recommender.recommend(range(18), 4), strict=True):
+            assert pairs(line) == [(item, pytest.approx(score)) for item, score in wanted]  # type: ignore[misc]
+        seen = [["i1", "i2", "nothing"], []]
+        found = answers(users=[1, "2"], k=20, exclude=seen)[1]["answers"]
+        assert pairs(found[0]) == [(i, pytest.approx(s)) for i, s in recommender.recommend(1, 20, ["i1", "i2"])]  # type: ignore[misc]
+        assert len(found[0]) == 18 and len(found[1]) == 20
+        assert answers(users=[])[1] == {"answers": []}
+        for content, code in (
+            ({"users": [99]}, 404),
+            ({"users": [1], "exclude": []}, 400),
+            ({"users": [1], "k": 51}, 400),
+        ):
+            status, said = answers(**content)
+            assert status == code and is_sentence(said)
+
+
 def is_sentence(answer: Any) -> bool:
     said = answer["error"]
     return set(answer) == {"error"} and said.endswith(".") and "\n" not in said and 10 < len(said) <= 520
@@ -409,3 +437,9 @@ def test_the_command_refuses(folders: dict[str, Path], tmp_path: Path, monkeypat
         assert "cannot be served on" in refused("serve", words, "--port", str(taken.getsockname()[1]))
     monkeypatch.setattr(server, "find_spec", lambda name: None)
     assert "Serving needs fastapi and uvicorn; in a clone: pip install -e '.[serve]'" in refused("serve", words)
+
+
+def test_answers_do_not_wait_for_acknowledgments() -> None:
+    """asyncio turns Nagle's algorithm off for sockets whose protocol is named."""
+    with server._listening("localhost", 0) as found:
+        assert found.proto == socket.IPPROTO_TCP

@@ -15,6 +15,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, 
 
 from any2vec.data.vocab.user_keys import text_of
 from any2vec.errors import InputError, UnknownKeyError
+from any2vec.kernels.recommend.top_items import best_items
+from any2vec.models.recommend.recommender import Recommender
 from any2vec.models.triples.prediction import PARTS, Query, row_of
 from any2vec.models.triples.scorer import TripleScorer
 from any2vec.serve.catalog import ServedRun
@@ -128,6 +130,20 @@ class Predictions(_Message):
     answers: list[list[Neighbor]]
 
 
+class RecommendRequest(_Message):
+    """Users, and what each is not to be told."""
+
+    users: list[Key]
+    k: K = 10
+    exclude: list[list[Key]] | None = Field(None, description="items that are left out, a list for each user")
+
+
+class Recommendations(_Message):
+    """By user, in their order, best first."""
+
+    answers: list[list[Neighbor]]
+
+
 @dataclass(frozen=True)
 class Operation:
     """One thing that is asked of runs."""
@@ -210,12 +226,36 @@ def predict(run: ServedRun, asked: PredictRequest, limits: Limits, deadline: Dea
     return {"answers": found}
 
 
+def recommend(run: ServedRun, asked: RecommendRequest, limits: Limits, deadline: Deadline) -> dict[str, Any]:
+    """As `Recommender.recommend`; items that are unknown are left out of exclude."""
+    limits.check_k(asked.k)
+    exclude = asked.exclude if asked.exclude is not None else [[]] * len(asked.users)
+    limits.check_items("users and items", len(asked.users) + sum(map(len, exclude)))
+    if len(exclude) != len(asked.users):
+        raise InputError(f"exclude has a list for each of the {len(asked.users)} users, got {len(exclude)}.")
+    scorer: Recommender = run.scorer
+    found: list[Any] = []
+    for piece in _pieces(list(zip(asked.users, exclude, strict=True)), deadline):
+        left_out = [row_E[row_E >= 0] for row_E in (scorer.items.rows(items) for _, items in piece)]
+        indptr_B = np.cumsum([0, *map(len, left_out)])
+        item_BK = np.empty((len(piece), min(asked.k, len(scorer.items))), np.int32)
+        best_BK = np.empty(item_BK.shape, np.float32)
+        score_BI = scorer.scores(scorer.rows_of([user for user, _ in piece]))
+        best_items(score_BI, indptr_B, np.concatenate(left_out).astype(np.int32), item_BK, best_BK)
+        for row_K, best_K in zip(item_BK.tolist(), best_BK.tolist(), strict=True):
+            found.append(
+                _listed([(scorer.items[row], score) for row, score in zip(row_K, best_K, strict=True) if row >= 0])
+            )
+    return {"answers": found}
+
+
 OPERATIONS = (
     Operation("nearest", NearestRequest, Neighbors, nearest),
     Operation("most_similar", MostSimilarRequest, Answers, most_similar),
     Operation("similarity", SimilarityRequest, Similarities, similarity),
     Operation("score", ScoreRequest, Scores, score, ("clicks", "triples")),
     Operation("predict", PredictRequest, Predictions, predict, ("triples",)),
+    Operation("recommend", RecommendRequest, Recommendations, recommend, ("recommend",)),
 )
 
 

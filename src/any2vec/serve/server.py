@@ -83,9 +83,8 @@ class Server:
     def __init__(self, app: Any, host: str, port: int) -> None:
         import uvicorn
 
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            self._socket = socket.create_server((host, port), family=family, backlog=_MOST_CONNECTIONS)
+            self._socket = _listening(host, port)
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(f"{host} port {port} cannot be served on ({reason}); choose another.") from error
@@ -128,6 +127,21 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
         self._thread.join(2 * _GRACE)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """OSError: it cannot be served on."""
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    # The protocol is named, for asyncio else leaves Nagle's algorithm on, and answers wait 40 ms for an acknowledgment.
+    found = socket.socket(family, kind, protocol)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+        found.listen(_MOST_CONNECTIONS)
+    except BaseException:
+        found.close()
+        raise
+    return found
 
 
 def _timed_protocol() -> type[asyncio.Protocol]:
