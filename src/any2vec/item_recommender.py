@@ -41,8 +41,10 @@ class ItemRecommender(BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> ItemRecommender:
         """Train on interactions, in any form that `read_interactions` takes; `y` is ignored."""
         self.interactions_ = read_interactions(X, self.options)
-        run = {"epochs": self.epochs, "threads": self.threads, "seed": self.seed}
-        found = any2vec.fit(self.model, self.interactions_, interactions=self.options, **run)
+        found = any2vec.fit(
+            self.model, self.interactions_, interactions=self.options, epochs=self.epochs, threads=self.threads,
+            seed=self.seed,
+        )  # fmt: skip
         self.recommender_, self.embeddings_, self.summary_ = found.scorer, found.embeddings, found.summary
         return self
 

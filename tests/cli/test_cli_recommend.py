@@ -93,7 +93,18 @@ def shop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     (folder / "shop.toml").write_text(
         f'label = "click"\ncategorical = ["user", "product"]\ndense = ["age"]\nids = "{request.param}"\n'
     )
-    arguments = "--schema", str(folder / "shop.toml"), "--epochs", "30", "--learning-rate", "0.2", "--dim", "4", "--batch-size", "64"
+    arguments = (
+        "--schema",
+        str(folder / "shop.toml"),
+        "--epochs",
+        "30",
+        "--learning-rate",
+        "0.2",
+        "--dim",
+        "4",
+        "--batch-size",
+        "64",
+    )
     done("train", "fm", str(folder / "clicks.csv"), *arguments, "--out", str(folder / "run"), "--quiet")
     return folder
 

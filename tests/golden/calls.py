@@ -39,7 +39,10 @@ NAMES: dict[str, str] = {}
 """name of an array or a count since it was renamed -> its name in the golden file, where no bit has changed"""
 STATES = ("checkpoint.safetensors", "table/meta.json", "host-0/table/meta.json")
 """files of an unfinished run's folder of which one shows that it can go on"""
-TRIPLE_MODELS = (a2v.ComplEx, a2v.DistMult, a2v.TransE, a2v.RotatE, a2v.DotProduct)
+READ_ANEW = (
+    a2v.ComplEx, a2v.DistMult, a2v.TransE, a2v.RotatE, a2v.DotProduct, a2v.BPR, a2v.ALS, a2v.Item2Vec
+)  # fmt: skip
+"""models whose data no cache keeps"""
 ATTEMPTS = 10
 """at stopping a run before its end"""
 STREAM: dict[str, Any] = {
@@ -92,7 +95,7 @@ def spread(**options: Any) -> dict[str, Any]:
 
 def fitted(model: Any, data: Any, place: Place, **options: Any) -> Outcome:
     """One call of `fit`."""
-    if not isinstance(model, TRIPLE_MODELS):
+    if not isinstance(model, READ_ANEW):
         options = cached(place) | options
     result = a2v.fit(model, data, **({"threads": 1, "seed": SEED, "out": place.out} | options))
     return Outcome(result.summary, returned(result.embeddings), result.path)

@@ -93,6 +93,18 @@ class Data:
 
         return self._file("many-triples.tsv", content)
 
+    def interactions(self) -> Path:
+        """Users of five groups, each with its own items; some weights are above 1."""
+
+        def content() -> str:
+            rng = _rng("interactions", 0)
+            rows = [(user, 20 * (user % 5) + item) for user in range(200) for item in rng.choice(20, 8, replace=False)]
+            weights = rng.integers(1, 4, len(rows)).tolist()
+            lines = (f"u{user}\ti{item}\t{weight}\n" for (user, item), weight in zip(rows, weights, strict=True))
+            return "user\titem\tweight\n" + "".join(lines)
+
+        return self._file("interactions.tsv", content)
+
     def clicks(self, rows: int = 1600) -> Path:
         """Clicks with two numbers, three categories and one column of bags; the label leans on two of them."""
 

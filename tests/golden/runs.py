@@ -269,6 +269,24 @@ def distances_from_disk(place: Place) -> Outcome:
     return from_disk(model, str(place.data.many_triples()), place, DISK_OF_TRIPLES, epochs=1, order="beta")
 
 
+# ---- interactions
+
+
+def interactions(data: Data) -> Any:
+    return str(data.interactions())
+
+
+fit_run("bpr/one", a2v.BPR(dim=10, num_negatives=1), interactions, epochs=3)
+fit_run("bpr/one-hardest", a2v.BPR(dim=10, num_negatives=4, popularity_share=0.5, l2_bias=0.01), interactions, epochs=3)
+fit_run("als/one", a2v.ALS(dim=10), interactions, epochs=3)
+fit_run("item2vec/one", a2v.Item2Vec(dim=10, window=4), interactions, epochs=3)
+
+
+@golden("bpr/resumed")
+def resumed_bpr(place: Place) -> Outcome:
+    return resumed(a2v.BPR(dim=10), interactions(place.data), place, epochs=400)
+
+
 # ---- clicks
 
 

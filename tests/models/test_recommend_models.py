@@ -62,7 +62,7 @@ def test_bpr_equals_its_twin(draws: int, share: float, dim: int) -> None:
     marks = mark_items(data.indptr, data.item_E)
     cut = size // RUN // 2 * RUN
     found = [
-        train_bpr(data.indptr, data.user_E, data.item_E, marks, *part, *shared, *tables, *rates)
+        train_bpr(data.indptr, data.users_of_pairs(), data.item_E, marks, *part, *shared, *tables, *rates)
         for part in ((0, cut), (cut, size))
     ]
     pairs, loss = naive.train_bpr(lists_of(data), 0, size, *shared, *plain, *rates)
@@ -201,7 +201,9 @@ def test_lists_leave_out_what_is_asked() -> None:
 
 
 def test_threads_give_the_same_lists() -> None:
-    found = Recommender(any2vec.BPR(dim=8), range(3000), range(50), rows(1, 3000, 8), rows(2, 50, 8), rows(3, 50, 1)[:, 0])
+    found = Recommender(
+        any2vec.BPR(dim=8), range(3000), range(50), rows(1, 3000, 8), rows(2, 50, 8), rows(3, 50, 1)[:, 0]
+    )
     one, four = (list(found.best(np.arange(3000), 5, threads=threads)) for threads in (1, 4))
     for a, b in zip(one, four, strict=True):
         assert np.array_equal(a[0], b[0]) and np.array_equal(a[1], b[1])

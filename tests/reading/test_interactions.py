@@ -21,7 +21,7 @@ def pairs_of(found: Interactions) -> dict[tuple[Any, Any], float]:
     weights = found.weight_E if found.weight_E.size else np.ones(len(found))
     return {
         (found.users[user], found.items[item]): weight
-        for user, item, weight in zip(found.user_E, found.item_E, weights.tolist(), strict=True)
+        for user, item, weight in zip(found.users_of_pairs(), found.item_E, weights.tolist(), strict=True)
     }
 
 

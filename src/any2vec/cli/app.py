@@ -43,7 +43,7 @@ COMMANDS: dict[str, Entry] = {
     "embed": Entry("results.embed", "Vectors of documents, from those of their words.", _RESULTS),
     "score": Entry("results.score", "How likely clicks are, or the classes of nodes, by a trained model.", _RESULTS),
     "recommend": Entry("results.recommend", "The best items for users, or values of a column for clicks.", _RESULTS),
-    "evaluate": Entry("results.evaluate", "Score vectors: similarity, analogy, PIP, nodes, links, triples, items.", _RESULTS),
+    "evaluate": Entry("results.evaluate", "Score similarity, analogy, PIP, nodes, links, triples, lists.", _RESULTS),
     "export": Entry("results.search", "Write vectors in the format of another tool.", _RESULTS),
     "serve": Entry("results.serve", "Answer over HTTP: neighbors, scores, predictions of runs.", _RESULTS),
     "watch": Entry("run.watch", "Follow a run: in the terminal, or as a page.", _RESULTS),

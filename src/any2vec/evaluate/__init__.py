@@ -1,4 +1,4 @@
-"""How good embeddings are: word similarity, analogies, PIP loss, nodes' classes, links, triples, clicks, recommendations."""
+"""How good embeddings are: word similarity, analogies, PIP loss, nodes' classes, links, triples, clicks, lists."""
 
 from __future__ import annotations
 

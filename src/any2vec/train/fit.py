@@ -48,8 +48,8 @@ class FitResult:
     path: Path | None
     """the run folder, if one was asked for"""
     scorer: Any = None
-    """of a model of clicks its `ClickScorer`, of triples its `TripleScorer`, of interactions its `Recommender`, of nodes
-    its `NodeClassifier`, or `NetworkClassifier`"""
+    """of a model of clicks its `ClickScorer`, of triples its `TripleScorer`, of interactions its `Recommender`, of
+    nodes its `NodeClassifier`, or `NetworkClassifier`"""
 
     def __repr__(self) -> str:
         said = [str(self.summary.get("model", "")), repr(self.embeddings)]
@@ -102,9 +102,10 @@ def fit(
             lists of strings or of integers) or an opened `Corpus`; for nodes: an edge list and its kin, a table
             (pandas, Polars, Arrow), a SciPy, NetworkX or PyG graph, an opened `Graph`, or walks that `any2vec walk`
             stored; for clicks: TSV, CSV, Parquet or Arrow files, a table, or opened `Clicks`; for triples: whatever
-            `read_triples` reads; for BPR, ALS and Item2Vec whatever `read_interactions` reads; for GAMLP and graph networks a graph, for these also an `AttributedGraph`.
-        epochs: passes over the data, 1 or more; None: 5 for words, 1 for nodes and clicks, 24 for triples, 200 for
-            GAMLP, 50 for graph networks.
+            `read_triples` reads; for BPR, ALS and Item2Vec: whatever `read_interactions` reads; for GAMLP and graph
+            networks a graph, for these also an `AttributedGraph`.
+        epochs: passes over the data, 1 or more; None: 5 for words, 1 for nodes and clicks, 24 for triples, 60, 15
+            and 20 for BPR, ALS and Item2Vec, 200 for GAMLP, 50 for graph networks.
         threads: training threads; 0 = all usable cores. One thread: the same seed gives the same bits; several:
             Hogwild (Recht et al. 2011), statistically equal.
         seed: of every random draw, 0 or more.
@@ -154,8 +155,10 @@ def fit(
     started = time.perf_counter()
     config = model_named(model)() if isinstance(model, str) else model
     task = task_of(config)
-    given = {"text": text, "graph": graph, "triples": triples, "interactions": interactions, "nodes": nodes}
-    given |= reading or {}
+    given = {
+        "text": text, "graph": graph, "triples": triples, "interactions": interactions, "nodes": nodes,
+        **(reading or {}),
+    }  # fmt: skip
     if schema is not None:
         from any2vec.data.clicks.schema import ClickReading
 

@@ -79,7 +79,9 @@ def _evaluate(
     task: Annotated[str, typer.Option("--task", "-t", help=", ".join(TASKS))],
     data: Annotated[
         list[Path],
-        typer.Option("--data", "-d", help="Word pairs, questions, text, labels, a split, triples, interactions; repeat."),
+        typer.Option(
+            "--data", "-d", help="Word pairs, questions, text, labels, a split, triples, interactions; repeat."
+        ),
     ],
     method: Annotated[str, typer.Option("--method", help="analogy: add (3CosAdd) or mul (3CosMul)")] = "add",
     max_vocab: Annotated[

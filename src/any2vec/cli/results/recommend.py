@@ -40,7 +40,9 @@ def recommend(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="File for lines of user, item, score; - is standard output.", show_default=False),
+        typer.Option(
+            "--out", "-o", help="File for lines of user, item, score; - is standard output.", show_default=False
+        ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")] = False,
     as_json: AsJson = False,
@@ -59,7 +61,9 @@ def recommend(
     seen = [str(path) for path in exclude_seen or []] or None
     if name == "clicks":
         if users_file is not None or out is not None:
-            raise InputError("A model of clicks ranks for one context: give it as COLUMN=VALUE; leave out --users, --out.")
+            raise InputError(
+                "A model of clicks ranks for one context: give it as COLUMN=VALUE; leave out --users, --out."
+            )
         _recommend_values(run, users or [], column, k, seen, as_json)
         return
     if name != "recommend":

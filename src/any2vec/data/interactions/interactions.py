@@ -59,8 +59,7 @@ class Interactions:
     def __len__(self) -> int:
         return len(self.item_E)
 
-    @property
-    def user_E(self) -> np.ndarray:
+    def users_of_pairs(self) -> np.ndarray:
         """int32 (E,): the user of each pair."""
         return np.repeat(np.arange(len(self.users), dtype=np.int32), np.diff(self.indptr))
 
@@ -72,7 +71,7 @@ class Interactions:
         """(indptr int64 (I + 1,), users int32 (E,), weights float32 (E,) or (0,)) of each item."""
         order = np.argsort(self.item_E, kind="stable")
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.counts())])
-        return indptr, self.user_E[order], self.weight_E[order] if self.weight_E.size else self.weight_E
+        return indptr, self.users_of_pairs()[order], self.weight_E[order] if self.weight_E.size else self.weight_E
 
     def split(self, share: float = 0.2, seed: int = 0) -> tuple[Interactions, Interactions]:
         """(train, test): of each user `share` of its items, rounded down, are drawn for the test; all rows stay.
@@ -81,7 +80,7 @@ class Interactions:
         """
         if not 0 < share < 1:
             raise DataError(f"share must lie between 0 and 1, got {share!r}.")
-        user_E, count_U = self.user_E, np.diff(self.indptr)
+        user_E, count_U = self.users_of_pairs(), np.diff(self.indptr)
         order = np.lexsort((np.random.default_rng(seed).random(len(self)), user_E))
         place_E = np.arange(len(self)) - self.indptr[user_E]  # of the shuffled items within their user
         is_test = np.zeros(len(self), bool)
@@ -155,11 +154,11 @@ def _columns(source: Any, options: InteractionOptions, progress: ProgressCall | 
     if not isinstance(source, Interactions):
         return columns_of(source, options, progress)
     from any2vec.data.interactions.reader import Columns
-    from any2vec.data.io.arrow import packed, pa
+    from any2vec.data.io.arrow import pa, packed
 
     users, items = (packed(keys.offsets, keys.arena) for keys in (source.users, source.items))
     weights = source.weight_E if source.weight_E.size else None
-    return [Columns(users.take(pa.array(source.user_E)), items.take(pa.array(source.item_E)), weights)]
+    return [Columns(users.take(pa.array(source.users_of_pairs())), items.take(pa.array(source.item_E)), weights)]
 
 
 def _of_matrix(found: Any) -> Interactions:

@@ -205,8 +205,8 @@ def _of_rows(source: Any) -> Columns:
             columns = [list(column) for column in zip(*rows, strict=True)]
         except (TypeError, ValueError):
             raise InputError(
-                "Interactions are a file, a table (a frame, a dict of columns), a sparse matrix, a list of (user, item) "
-                f"or (user, item, weight), or an array of those, got {type(source).__name__}."
+                "Interactions are a file, a table (a frame, a dict of columns), a sparse matrix, a list of (user, "
+                f"item) or (user, item, weight), or an array of those, got {type(source).__name__}."
             ) from None
     if len(columns) not in (2, 3) or len({len(column) for column in columns}) != 1 or not columns[0]:
         raise DataError("Interactions are rows of user and item, or of user, item and weight, one at least.")

@@ -35,7 +35,7 @@ def _times(
         out_D[d] = total
     for e in range(begin, end):
         if e + _AHEAD < end:
-            prefetch_row(other_ID, np.int64(item_E[e + _AHEAD]))
+            prefetch_row(other_ID, int(item_E[e + _AHEAD]))
         item, dot = np.int64(item_E[e]), np.float32(0.0)
         for d in range(dim):
             dot += other_ID[item, d] * x_D[d]
@@ -55,8 +55,11 @@ def solve_rows(
     gram_DD: float32 (D, D), of other_ID, l2 added on its diagonal. A row without pairs becomes 0.
     """
     dim = own_UD.shape[1]
-    b, r, p, q = np.empty(dim, np.float32), np.empty(dim, np.float32), np.empty(dim, np.float32), np.empty(
-        dim, np.float32
+    b, r, p, q = (
+        np.empty(dim, np.float32),
+        np.empty(dim, np.float32),
+        np.empty(dim, np.float32),
+        np.empty(dim, np.float32),
     )
     pairs, loss = 0, 0.0
     for u in range(start, stop):
@@ -69,7 +72,7 @@ def solve_rows(
         total = 0.0
         for e in range(begin, end):
             confidence = np.float32(1.0) + np.float32(alpha) * (weight_E[e] if weight_E.size else np.float32(1.0))
-            total += confidence
+            total += float(confidence)
             item = np.int64(item_E[e])
             for d in range(dim):
                 b[d] += confidence * other_ID[item, d]
@@ -98,5 +101,5 @@ def solve_rows(
         for d in range(dim):
             change += x[d] * (b[d] + r[d])
         pairs += end - begin
-        loss += total - change
+        loss += total - float(change)
     return pairs, loss

@@ -16,7 +16,7 @@ from any2vec.kernels.common.jit import fast_jit, jit
 from any2vec.kernels.common.permutation import bits_of, permuted
 from any2vec.kernels.common.prefetch import prefetch_row
 from any2vec.kernels.common.rng import below, draw
-from any2vec.kernels.common.scalar import bounded, log_loss, rate_at, sigmoid
+from any2vec.kernels.common.scalar import bounded, log_loss, rate_at
 
 RUN = 16
 """adjacent pairs that are trained together"""
@@ -48,7 +48,7 @@ def is_among(item: int, item_E: np.ndarray, start: int, stop: int) -> bool:
 
 
 @jit
-def mark_place(item: int, start: int, stop: int) -> int:
+def mark_place(item: int, start: int, stop: int) -> np.int64:
     """Which of the marks of items start..stop - 1 an item has: among MARKS for each of them."""
     hashed = (np.uint64(item) * _GOLDEN) & _LOW32
     return np.int64(MARKS * start + below(hashed, MARKS * (stop - start)))
@@ -56,7 +56,7 @@ def mark_place(item: int, start: int, stop: int) -> int:
 
 @jit
 def mark_items(indptr: np.ndarray, item_E: np.ndarray) -> np.ndarray:
-    """uint8 (E * MARKS / 8,): a bit is set where an item of the user has its mark. An item without has not been taken."""
+    """uint8 (E * MARKS / 8,): a bit is set where an item of the user has its mark; others have not been taken."""
     marks = np.zeros((item_E.size * MARKS + 7) // 8, np.uint8)
     for user in range(indptr.size - 1):
         for e in range(indptr[user], indptr[user + 1]):
@@ -69,7 +69,7 @@ def mark_items(indptr: np.ndarray, item_E: np.ndarray) -> np.ndarray:
 def draw_negative(
     counter: int, stride: int, key: np.uint64, popular: int, item_E: np.ndarray, marks: np.ndarray, start: int,
     stop: int, num_items: int,
-) -> int:  # fmt: skip
+) -> np.int64:  # fmt: skip
     """An item that is not among item_E[start:stop]; -1: none was found.
 
     counter: of the draw, below `stride`, the number of all draws of the epoch. popular: of 2**32 draws, how many are
@@ -84,11 +84,11 @@ def draw_negative(
         place = mark_place(item, start, stop)
         if not (marks[place >> 3] >> (place & 7)) & 1 or not is_among(item, item_E, start, stop):
             return item
-    return -1
+    return np.int64(-1)
 
 
 @fast_jit
-def highest(own_D: np.ndarray, item_ID: np.ndarray, bias_I: np.ndarray, item_N: np.ndarray) -> int:
+def highest(own_D: np.ndarray, item_ID: np.ndarray, bias_I: np.ndarray, item_N: np.ndarray) -> np.int64:
     """The item of item_N whose score is highest, of the first of equal ones; those below 0 are none."""
     found, most = np.int64(-1), np.float32(0.0)
     for n in range(item_N.size):
@@ -104,9 +104,9 @@ def highest(own_D: np.ndarray, item_ID: np.ndarray, bias_I: np.ndarray, item_N: 
 
 @fast_jit
 def train_bpr(
-    indptr: np.ndarray, user_E: np.ndarray, item_E: np.ndarray, marks: np.ndarray, start: int, stop: int, order_key: np.uint64,
-    negative_key: np.uint64, num_draws: int, popular: int, user_UD: np.ndarray, item_ID: np.ndarray,
-    bias_I: np.ndarray, lr_zero: float, lr_step: float, l2: float, l2_bias: float,
+    indptr: np.ndarray, user_E: np.ndarray, item_E: np.ndarray, marks: np.ndarray, start: int, stop: int,
+    order_key: np.uint64, negative_key: np.uint64, num_draws: int, popular: int, user_UD: np.ndarray,
+    item_ID: np.ndarray, bias_I: np.ndarray, lr_zero: float, lr_step: float, l2: float, l2_bias: float,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Train positions [start, stop) of an epoch, multiples of RUN; returns (pairs, sum of the loss).
 
@@ -128,12 +128,12 @@ def train_bpr(
         before = place
         if turn < last_run:  # the next run is drawn, and asked for, while this one is trained
             place = permuted(turn, runs, bits, order_key) * RUN
-            for k in range(min(RUN, num_pairs - place)):
+            for k in range(min(RUN, int(num_pairs - place))):
                 e = place + k
                 user = np.int64(user_E[e])
                 if k == 0:
-                    prefetch_row(user_UD, user)
-                prefetch_row(item_ID, np.int64(item_E[e]))
+                    prefetch_row(user_UD, int(user))
+                prefetch_row(item_ID, int(item_E[e]))
                 for n in range(num_draws):
                     counter = (turn * RUN + k) * num_draws + n
                     item = draw_negative(
@@ -145,7 +145,7 @@ def train_bpr(
         if turn == first_run:
             continue
         held = np.int64(-1)
-        for k in range(min(RUN, num_pairs - before)):
+        for k in range(min(RUN, int(num_pairs - before))):
             e = before + k
             user, good = np.int64(user_E[e]), np.int64(item_E[e])
             if user != held:
@@ -164,7 +164,7 @@ def train_bpr(
             for d in range(dim):
                 margin += own[d] * (item_ID[good, d] - item_ID[bad, d])
             rate = rate_at((turn - 1) * RUN + k, lr_zero, lr_step)
-            pull = _ONE / (_ONE + np.exp(min(max(margin, -_FAR), _FAR)))  # without the branch of `sigmoid`
+            pull = _ONE / (_ONE + np.exp(min(max(margin, -_FAR), _FAR)))  # without the branch of a sigmoid
             pairs += 1
             if k == 0:
                 loss += log_loss(margin)

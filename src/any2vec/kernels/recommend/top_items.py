@@ -14,7 +14,7 @@ _NONE = np.float32(-np.inf)
 
 @jit
 def _sift(score_K: np.ndarray, item_K: np.ndarray, size: int) -> None:
-    """Put the first of a heap's entries where it belongs: the worst, of equal ones that of the highest row, is first."""
+    """Put the first of a heap's entries where it belongs: the worst is first, of equal ones the highest row."""
     at = 0
     while True:
         low = at

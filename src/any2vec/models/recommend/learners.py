@@ -49,7 +49,7 @@ class BPRLearner:
             "items": fresh_rows("items", len(data.items), model, seed),
             "bias": np.zeros(len(data.items), np.float32),
         }
-        self._pairs = data.indptr, data.user_E, data.item_E, mark_items(data.indptr, data.item_E)
+        self._pairs = data.indptr, data.users_of_pairs(), data.item_E, mark_items(data.indptr, data.item_E)
         self.num_positions = num_runs(len(data)) * RUN
         self.unit, self.piece = RUN, piece_positions(RUN, model.dim * (2 + model.num_negatives))
         self._threads = TrainingThreads(threads)
@@ -136,9 +136,7 @@ def make_learner(model: Any, data: Interactions, threads: int, seed: int, tables
     return kind(model, data, threads, seed, tables)
 
 
-def _item2vec(
-    model: Item2Vec, data: Interactions, threads: int, seed: int, tables: Tables | None
-) -> SequenceLearner:
+def _item2vec(model: Item2Vec, data: Interactions, threads: int, seed: int, tables: Tables | None) -> SequenceLearner:
     """That of words, over sets of items."""
     source, count_I = ItemSets(data, seed), data.counts()
     if tables is None:

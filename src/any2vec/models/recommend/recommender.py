@@ -55,9 +55,7 @@ class Recommender:
     def __repr__(self) -> str:
         return f"Recommender({self.model.name}, {len(self.users):,} users, {len(self.items):,} items)"
 
-    def recommend(
-        self, users: Key | Iterable[Key], k: int = 10, exclude: Any = None
-    ) -> Neighbors | list[Neighbors]:
+    def recommend(self, users: Key | Iterable[Key], k: int = 10, exclude: Any = None) -> Neighbors | list[Neighbors]:
         """The k best items of a user, best first, as (item, score); of several users a list of those.
 
         Args:

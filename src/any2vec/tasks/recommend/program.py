@@ -33,6 +33,8 @@ class PreparedInteractions:
 class RecommendProgram(InMemoryProgram):
     """Rows of users and items."""
 
+    learner: Any
+
     def __init__(self, request: Request, prepared: PreparedInteractions, transport: Transport) -> None:
         super().__init__(request, transport)
         self.data, self.metadata = prepared.interactions, prepared.metadata

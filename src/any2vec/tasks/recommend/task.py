@@ -46,7 +46,9 @@ class Recommend(Task):
         "init": "users and items of other vectors would have to be told apart",
         "cache_dir": "interactions are read anew by each run",
     }  # fmt: skip
-    input: ClassVar = "interactions (TSV, CSV, Parquet, Arrow): user, item[, weight]; files, globs, - for standard input"
+    input: ClassVar = (
+        "interactions (TSV, CSV, Parquet, Arrow): user, item[, weight]; files, globs, - for standard input"
+    )
 
     def nouns(self, model: Any) -> Nouns:
         return Nouns("items", "interactions")
