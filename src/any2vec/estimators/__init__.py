@@ -1,0 +1,18 @@
+"""Estimators with scikit-learn's protocol."""
+
+from __future__ import annotations
+
+from any2vec.estimators.classifiers import ClickClassifier, GAMLPClassifier
+from any2vec.estimators.documents import SIFEncoder
+from any2vec.estimators.embedders import KGEmbedder, NodeEmbedder, WordEmbedder
+from any2vec.estimators.recommender import ItemRecommender
+
+__all__ = [
+    "ClickClassifier",
+    "GAMLPClassifier",
+    "ItemRecommender",
+    "KGEmbedder",
+    "NodeEmbedder",
+    "SIFEncoder",
+    "WordEmbedder",
+]

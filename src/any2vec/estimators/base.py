@@ -1,0 +1,141 @@
+"""What estimators share: parameters from the fields of configs, fitting, looking rows up."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, fields
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import NotFittedError
+
+import any2vec
+from any2vec.data.io.arrow import TableReader
+from any2vec.data.io.files import is_table
+from any2vec.embeddings import Embeddings
+from any2vec.errors import InputError
+
+OWN = None
+"""a parameter that is None takes the model's own default"""
+_RUN = {"epochs": None, "threads": 0, "seed": 1}
+
+
+def with_parameters(models: dict[str, type], options: type | None, **more: Any) -> Callable[[type], type]:
+    """Give a class an `__init__` with one keyword per field of `models` and `options`, as scikit-learn reads it.
+
+    A field that the models set differently has the default None: the chosen model's own. more: further parameters and
+    their defaults.
+    """
+    defaults: dict[str, Any] = {"model": next(iter(models))}
+    for config in models.values():
+        for item in fields(config):
+            value = item.default if item.default is not MISSING else None
+            defaults[item.name] = value if defaults.get(item.name, value) == value else OWN
+    defaults |= _RUN | more
+    if options is not None:
+        defaults |= {item.name: item.default for item in fields(options) if item.default is not MISSING}
+
+    def decorate(cls: type) -> type:
+        def __init__(self: Any, **parameters: Any) -> None:  # noqa: N807
+            unknown = [name for name in parameters if name not in defaults]
+            if unknown:
+                raise TypeError(f"{cls.__name__} has no parameter {unknown[0]!r}")
+            for name, value in (defaults | parameters).items():
+                setattr(self, name, value)
+
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        own = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+        own += [inspect.Parameter(name, keyword, default=value) for name, value in defaults.items()]
+        __init__.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+        cls.__init__ = __init__  # type: ignore[misc]
+        cls._models, cls._options = models, options  # type: ignore[attr-defined]
+        return cls
+
+    return decorate
+
+
+def config_of(estimator: Any) -> Any:
+    """The model that the parameters ask for: its name and fields, or a config as it stands.
+
+    Raises:
+        InputError: there is no such model; or a field stands beside a config.
+    """
+    values, models = estimator.get_params(deep=False), estimator._models
+    model = values["model"]
+    if not isinstance(model, str):
+        is_known = isinstance(model, tuple(models.values()))
+        if not is_known:
+            known = ", ".join(config.__name__ for config in models.values())
+            raise InputError(f"model must be the name of a model, or one of {known}; got {model!r}.")
+        defaults = inspect.signature(type(estimator)).parameters
+        beside = [item.name for item in fields(model) if values[item.name] != defaults[item.name].default]
+        if beside:
+            raise InputError(f"{beside[0]} stands in the config; set it there, or give the model by its name.")
+        return model
+    if model not in models:
+        raise InputError(f"model must be one of {', '.join(models)}; got {model!r}.")
+    chosen = {item.name: values[item.name] for item in fields(models[model]) if values[item.name] is not OWN}
+    return models[model](**chosen)
+
+
+class Embedder(TransformerMixin, BaseEstimator):
+    """What embedders share: building the config, fitting, looking rows up."""
+
+    _models: dict[str, type]
+    _options: type
+    _reads: str
+    embeddings_: Embeddings
+    summary_: dict[str, Any]
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Train on `X`; `y` is ignored. Sets `embeddings_`, `summary_` and `n_features_out_`; returns self."""
+        values = self.get_params(deep=False)
+        options = self._options(**{item.name: values[item.name] for item in fields(self._options)})
+        run = {name: values[name] for name in _RUN}
+        data = X if values.get("graph") is None else values["graph"]
+        result = any2vec.fit(config_of(self), data, **run, **{self._reads: options})
+        self.embeddings_, self.summary_ = result.embeddings, result.summary
+        if result.scorer is not None:
+            self.scorer_ = result.scorer
+        self.n_features_out_ = self.embeddings_.dim
+        return self
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns of `transform`: object (dim,), like `wordembedder0`."""
+        prefix = type(self).__name__.lower()
+        return np.asarray([f"{prefix}{column}" for column in range(self._fitted().dim)], dtype=object)
+
+    def _fitted(self) -> Embeddings:
+        if not hasattr(self, "embeddings_"):
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet; call fit first.")
+        return self.embeddings_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "embeddings_")
+
+
+def vectors_of(embeddings: Embeddings, X: Iterable[Any]) -> np.ndarray:
+    """float32 (len(X), dim) of keys: a list, an array, a column; zeros for those that were not seen."""
+    rows = embeddings.rows(column_of(X))
+    vectors = np.asarray(embeddings.vectors[rows], dtype=np.float32)
+    vectors[rows < 0] = 0
+    return vectors
+
+
+def column_of(X: Any) -> Any:
+    """Node ids of a list, an array (N,) or (N, 1), or a table of one column.
+
+    Raises:
+        InputError: there are several columns.
+    """
+    table = TableReader(X, None) if is_table(X) else None
+    width = len(table.names) if table else X.shape[1] if getattr(X, "ndim", 1) == 2 else 1
+    if width != 1:
+        raise InputError(f"node ids are one column, got {width}; give that of the ids.")
+    if table is None:
+        return np.asarray(X).ravel() if getattr(X, "ndim", 1) == 2 else X
+    (name,) = table.names
+    ids = (key for batch in table.batches([name], 8192) for key in batch[name].to_pylist())
+    return (key.decode() if isinstance(key, bytes) else key for key in ids)
