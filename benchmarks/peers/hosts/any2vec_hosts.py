@@ -35,7 +35,7 @@ def main() -> None:
             curve.append(word_scores(embeddings, Path(args.wordeval)))
         if args.halves:
             curve.append({half: word_scores(embeddings, Path(args.halves) / half) for half in ("tune", "judge")})
-        if args.labels and epoch == args.epochs:
+        if args.labels and epoch in (1, args.epochs):  # the first one tells whether a kept run would go as before
             curve.append(node_scores(embeddings, args.labels, args.seed))
         if epoch == args.stop_after:
             raise KeyboardInterrupt
