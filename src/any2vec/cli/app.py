@@ -48,6 +48,7 @@ COMMANDS: dict[str, Entry] = {
     "serve": Entry("results.serve", "Answer over HTTP: neighbors, scores, predictions of runs.", _RESULTS),
     "watch": Entry("run.watch", "Follow a run: in the terminal, or as a page.", _RESULTS),
     "report": Entry("tools", "Write a run's page: curves, map, neighbors, scores.", _RESULTS),
+    "compare": Entry("results.compare", "Runs side by side: settings that differ, figures, scores, curves.", _RESULTS),
     "demo": Entry("tools", "Train on real data that ships with Python; no download.", _HOUSE),
     "graph": Entry("run.attributed", "Graphs with features and classes of their nodes: build, show.", _HOUSE),
     "data": Entry("data", "Known public data sets: list, show, get.", _HOUSE),

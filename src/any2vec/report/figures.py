@@ -195,6 +195,25 @@ def draw_validation(epochs: Sequence[dict[str, Any]], best_epoch: int, theme: Th
         return _png(figure)
 
 
+def draw_runs(curves: Sequence[tuple[str, dict[str, list[tuple[float, float]]]]], theme: Theme) -> bytes:
+    """A PNG of runs side by side: a picture a curve, a line a run.
+
+    curves: (title of the picture and of what goes to the right, run -> points).
+    """
+    with _style(theme):
+        figure = Figure(figsize=(10, 3.8), layout="constrained")
+        for axes, (title, lines) in zip(figure.subplots(1, len(curves), squeeze=False)[0], curves, strict=True):
+            name, _, right = title.partition(" by ")
+            for number_of, (run, points) in enumerate(lines.items()):
+                color = theme.groups[number_of % len(theme.groups)]
+                style = "-" if number_of < len(theme.groups) else "--"
+                axes.plot(*zip(*points, strict=True), style, color=color, linewidth=1.6, label=run)
+            axes.set_title(name, loc="left", fontsize=10, fontweight="bold")
+            axes.legend(frameon=False, fontsize=8)
+            _finish(axes, theme, right)
+        return _png(figure)
+
+
 def draw_monitors(summary: dict[str, Any], theme: Theme) -> bytes:
     """A PNG of every epoch of pdADMM-G: Lagrangian, residual, decrease by block; logarithmic."""
     decrease: dict[str, list[float]] = summary.get("decrease") or {}

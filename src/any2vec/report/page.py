@@ -141,20 +141,25 @@ def render(
     titles = {"map": "Map", "curves": "Training", "validation": "Validation", "monitors": "Training by pdADMM-G"}
     parts = [_header(title, run_name, embeddings), _tiles(summary, embeddings, evaluation)]
     if classes is not None:
-        parts.append(_section("Classes", classes_section(classes)))
+        parts.append(section("Classes", classes_section(classes)))
     for figure in figures:
-        picture = _picture(figure)
+        shown = picture(figure)
         if figure.name == "map" and map_picture is not None:
             caption = f'<p class="caption">{escape(figure.caption)}. {_HINT}</p>'
-            picture = f"{map_picture.section}<noscript>{picture}</noscript>{caption}"
-        parts.append(_section(titles.get(figure.name, figure.name), picture))
+            shown = f"{map_picture.section}<noscript>{shown}</noscript>{caption}"
+        parts.append(section(titles.get(figure.name, figure.name), shown))
     if neighbors:
-        parts.append(_section("Nearest neighbors", _neighbors(neighbors)))
+        parts.append(section("Nearest neighbors", _neighbors(neighbors)))
     if evaluation:
-        parts.append(_section("Evaluation", "".join(scores(one) for one in evaluation)))
+        parts.append(section("Evaluation", "".join(scores(one) for one in evaluation)))
     lists = {"Settings": settings, "Machine": _dict(about.get("machine")), "Figures of the run": figures_of_run}
-    halves = [_section(name, metadata(values)) for name, values in lists.items() if values]
+    halves = [section(name, metadata(values)) for name, values in lists.items() if values]
     parts.append(f'<div class="pair">{"".join(halves)}</div>')
+    return document(title, parts, map_picture)
+
+
+def document(title: str, parts: Sequence[str], map_picture: MapPicture | None = None) -> str:
+    """A whole page of these parts, HTML each; the title is text. map_picture: whose data and script go with it."""
     made = time.strftime("%Y-%m-%d %H:%M", time.localtime())
     script = "" if map_picture is None else map_picture.script
     data = "" if map_picture is None else f'<script type="application/json" id="map-data">{map_picture.data}</script>'
@@ -208,11 +213,11 @@ def _tiles(summary: dict[str, Any], embeddings: Embeddings, evaluation: Sequence
     ) + "</div>"  # fmt: skip
 
 
-def _section(title: str, body: str) -> str:
+def section(title: str, body: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{body}</section>"
 
 
-def _picture(figure: Figure) -> str:
+def picture(figure: Figure) -> str:
     light, dark = (f"data:image/png;base64,{base64.b64encode(one).decode()}" for one in (figure.light, figure.dark))
     return (
         f'<picture><source media="screen and (prefers-color-scheme: dark)" srcset="{dark}">'

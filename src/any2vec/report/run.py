@@ -49,18 +49,18 @@ def read_run(run_dir: Path) -> RunFolder:
     """Open a run folder; everything but the embeddings may be missing. FormatError for a file that is damaged."""
     if not run_dir.is_dir():
         raise InputError(f"{run_dir} is not a folder that `any2vec train --out` wrote; give that folder.")
-    about = _read_json_lines(run_dir / "run.json", whole=True)
+    about = read_json_lines(run_dir / "run.json", whole=True)
     return RunFolder(
         name=run_dir.resolve().name,
         embeddings=trained_keys(Embeddings.load(run_dir)),
-        progress=_read_json_lines(run_dir / "progress.jsonl"),
+        progress=read_json_lines(run_dir / "progress.jsonl"),
         about=about[0] if about else {},
-        evaluation=_read_json_lines(run_dir / "evaluation.jsonl"),
+        evaluation=read_json_lines(run_dir / "evaluation.jsonl"),
         predicted=Predicted.read(run_dir),
     )
 
 
-def _read_json_lines(path: Path, whole: bool = False) -> list[dict[str, Any]]:
+def read_json_lines(path: Path, whole: bool = False) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     text = path.read_text(encoding="utf-8", errors="replace")
@@ -114,7 +114,7 @@ def write_report(
     """
     run = read_run(Path(run_dir))
     page = Path(out) if out is not None else Path(run_dir) / "report.html"
-    _check_replaceable(page, overwrite)
+    check_replaceable(page, overwrite)
     rows = [run.embeddings.row(item) for item in items]
     if not 3 <= map_items <= MOST_MAP_ITEMS:
         raise InputError(f"map_items must be 3 to {MOST_MAP_ITEMS:,}, got {map_items!r}.")
@@ -139,7 +139,7 @@ def write_report(
     return page
 
 
-def _check_replaceable(page: Path, overwrite: bool) -> None:
+def check_replaceable(page: Path, overwrite: bool) -> None:
     """A page of ours is replaced with its pictures; StorageError where anything else is in their place."""
     if overwrite or _is_ours(page):
         return

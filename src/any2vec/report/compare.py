@@ -1,0 +1,182 @@
+"""Runs side by side: settings that differ, figures, scores, curves; as data, and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePath
+from typing import Any
+
+from any2vec.data.io.storage import atomic_file
+from any2vec.errors import InputError
+from any2vec.report.figures import DARK, LIGHT, draw_runs
+from any2vec.report.page import Figure, document, picture, section
+from any2vec.report.run import check_replaceable, read_json_lines
+from any2vec.report.tables import records_table, value_text
+
+MOST = 24
+"""runs of a comparison"""
+_FIGURES = (
+    "loss", "items", "items_per_s", "train_seconds", "peak_rss_bytes", "rows", "best_epoch", "epochs_done",
+)  # fmt: skip
+_LEFT_OUT = ("data.", "init")
+"""settings that are digests and counts of data"""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Of each name the values of all runs, in their order; None where a run has none."""
+
+    runs: list[str]
+    settings: dict[str, list[Any]]
+    """those that differ, by name"""
+    figures: dict[str, list[Any]]
+    scores: dict[str, list[Any]]
+    """of validation (the best epoch's) and of `any2vec evaluate`"""
+    curves: dict[str, dict[str, list[tuple[float, float]]]] = field(default_factory=dict)
+    """"WHAT by WHAT" -> run -> points"""
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return asdict(self)
+
+    def tables(self) -> dict[str, dict[str, list[Any]]]:
+        """Those that have rows, by heading."""
+        found = {"Settings that differ": self.settings, "Figures": self.figures, "Scores": self.scores}
+        return {name: rows for name, rows in found.items() if rows}
+
+
+def compare_runs(folders: Sequence[Path | str]) -> Comparison:
+    """Read run folders, finished or under way; two or more.
+
+    Raises:
+        InputError: there are fewer than two, or too many, one is named twice, or is no run folder.
+        FormatError: one is damaged.
+    """
+    paths = [Path(folder) for folder in folders]
+    if not 2 <= len(paths) <= MOST:
+        raise InputError(f"Give 2 to {MOST} run folders to compare, got {len(paths)}.")
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise InputError("A run is named twice; name each once.")
+    names = _names(paths)
+    found = [_Run.read(path) for path in paths]
+    return Comparison(
+        names,
+        {name: row for name, row in _rows([one.settings for one in found]).items() if _differ(row)},
+        _rows([one.figures for one in found]),
+        _rows([one.scores for one in found]),
+        _curves(dict(zip(names, found, strict=True))),
+    )
+
+
+def write_comparison(found: Comparison, page: Path, overwrite: bool = False) -> Path:
+    """Write a page without outside references.
+
+    Raises:
+        StorageError: it cannot be written, or something else is in its place.
+    """
+    check_replaceable(page, overwrite)
+    title = f"{len(found.runs)} runs"
+    parts = [f"<header><h1>{title}</h1></header>"]
+    if found.curves:
+        light, dark = (draw_runs(list(found.curves.items()), theme) for theme in (LIGHT, DARK))
+        parts.append(section("Curves", picture(Figure("curves", ", ".join(found.curves), light, dark))))
+    for heading, rows in found.tables().items():
+        cells = [{"": name, **dict(zip(found.runs, map(_cell(name), row), strict=True))} for name, row in rows.items()]
+        parts.append(section(heading, records_table(cells)))
+    with atomic_file(page) as temporary:
+        temporary.write_text(document(title, parts), encoding="utf-8")
+    return page
+
+
+def _cell(name: str) -> Any:
+    return lambda value: value_text(name, value)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What is compared of one run."""
+
+    settings: dict[str, Any]
+    figures: dict[str, Any]
+    scores: dict[str, Any]
+    progress: list[dict[str, Any]]
+    validation: list[dict[str, Any]]
+
+    @classmethod
+    def read(cls, folder: Path) -> _Run:
+        about = next((folder / name for name in ("run.json", "stream.json") if (folder / name).is_file()), None)
+        if about is None:
+            raise InputError(f"{folder} is not a folder that `any2vec train --out` wrote; give that folder.")
+        said = (read_json_lines(about, whole=True) or [{}])[0]
+        progress = read_json_lines(folder / "progress.jsonl")
+        settings = {name: one for name, one in _flat(said.get("settings")).items() if not name.startswith(_LEFT_OUT)}
+        summary = said.get("summary")
+        if not isinstance(summary, dict):  # it goes on, or was stopped
+            summary = {**(progress[-1] if progress else {})}
+        validation = [
+            {"epoch": one["epoch"] + 1, **one["validation"]}
+            for one in progress
+            if isinstance(one.get("validation"), dict)
+        ]
+        best = next((one for one in validation if one["epoch"] == summary.get("best_epoch")), {})
+        scores = {f"validation {name}": value for name, value in best.items() if name != "epoch"}
+        for one in read_json_lines(folder / "evaluation.jsonl"):
+            scores |= _scores(one)
+        figures = {name: summary[name] for name in _FIGURES if summary.get(name) is not None}
+        return cls(settings, figures, scores, progress, validation)
+
+
+def _scores(one: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of one evaluation, those of later ones in place of the same names."""
+    data = PurePath(str(one["data"])).name if one.get("data") else ""
+    about = " ".join(filter(None, [str(one.get("task") or one.get("name") or ""), data]))
+    return {f"{about} {name}": value for name, value in one.items() if isinstance(value, float)}
+
+
+def _flat(values: Any, before: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items() if isinstance(values, dict) else ():
+        if isinstance(value, dict):
+            found |= _flat(value, "" if name == "model" else f"{before}{name}.")
+        else:
+            found[f"{before}{name}"] = value
+    return found
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """The folders' names, with as many folders above as tells them apart."""
+    parts = [path.resolve().parts for path in paths]
+    for depth in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-depth:]) for part in parts]
+        if len(set(names)) == len(names):
+            break
+    return names
+
+
+def _rows(found: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    names = dict.fromkeys(name for one in found for name in one)
+    return {name: [one.get(name) for one in found] for name in names}
+
+
+def _differ(row: Sequence[Any]) -> bool:
+    return any(value != row[0] for value in row)
+
+
+def _curves(runs: Mapping[str, _Run]) -> dict[str, dict[str, list[tuple[float, float]]]]:
+    """Loss by seconds, and the metric that decides by epoch, of runs that have two points or more."""
+    loss = {name: _points(run.progress, "seconds", "loss") for name, run in runs.items()}
+    found = {"loss by seconds of training": loss}
+    for metric in dict.fromkeys(
+        next(name for name in run.validation[0] if name != "epoch") for run in runs.values() if run.validation
+    ):
+        found[f"validation {metric} by epoch"] = {
+            name: _points(run.validation, "epoch", metric) for name, run in runs.items()
+        }
+    kept = {title: {run: points for run, points in lines.items() if len(points) > 1} for title, lines in found.items()}
+    return {title: lines for title, lines in kept.items() if lines}
+
+
+def _points(records: Sequence[Mapping[str, Any]], right: str, up: str) -> list[tuple[float, float]]:
+    pairs = [(one.get(right), one.get(up)) for one in records]
+    return [(float(x), float(y)) for x, y in pairs if isinstance(x, int | float) and isinstance(y, int | float)]

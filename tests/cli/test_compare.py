@@ -1,0 +1,72 @@
+"""Runs side by side: what differs, what was measured, on the terminal, as JSON, as a page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import any2vec
+from any2vec.report.compare import compare_runs
+from any2vec.testing.planted_triples import PlantedTriples
+from cli_runs import done, refused
+
+ROWS = [(f"e{h}", f"r{r}", f"e{t}") for h, r, t in PlantedTriples(entities=50, group=10).triples(0, 600).tolist()]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    for name, dim, seed in (("small", 4, 1), ("large", 8, 1)):
+        any2vec.fit(
+            any2vec.DistMult(dim=dim, batch_size=100), ROWS[:500], epochs=4, threads=1, seed=seed,
+            validate=ROWS[500:], out=folder / name,
+        )  # fmt: skip
+    (folder / "small" / "evaluation.jsonl").write_text('{"task": "triples", "data": "/x/test.tsv", "mrr": 0.25}\n')
+    return [folder / "small", folder / "large"]
+
+
+def test_what_differs_and_what_was_measured(runs: list[Path]) -> None:
+    found = compare_runs(runs)
+    assert found.runs == ["small", "large"] and found.settings == {"dim": [4, 8]}
+    summaries = [json.loads((run / "run.json").read_text())["summary"] for run in runs]
+    assert found.figures["loss"] == [one["loss"] for one in summaries]
+    best = [one["validation"][one["best_epoch"] - 1]["mrr"] for one in summaries]
+    assert found.scores["validation mrr"] == best
+    assert found.scores["triples test.tsv mrr"] == [0.25, None]
+    points = found.curves["validation mrr by epoch"]["large"]
+    assert points == [(one["epoch"], one["mrr"]) for one in summaries[1]["validation"]]
+    assert {len(lines) for lines in found.curves.values()} == {2}
+
+
+def test_the_command(runs: list[Path], tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    names = [str(run) for run in runs]
+    said = done("compare", *names, "--out", str(page))
+    assert "Settings that differ" in said and "small" in said and "validation mrr" in said
+    text = page.read_text()
+    assert text.count("<img") == 1 and "validation mrr" in text and "http" not in text
+    assert json.loads(done("compare", *names, "--json"))["settings"] == {"dim": [4, 8]}
+    done("compare", *names, "--out", str(page))
+    page.write_text("mine")
+    assert "is not of a report" in refused("compare", *names, "--out", str(page))
+    assert page.read_text() == "mine"
+
+
+def test_what_cannot_be_compared_is_refused(runs: list[Path], tmp_path: Path) -> None:
+    assert "Give 2 to 24 run folders" in refused("compare", str(runs[0]))
+    assert "named twice" in refused("compare", str(runs[0]), str(runs[0]))
+    assert "is not a folder that" in refused("compare", str(runs[0]), str(tmp_path))
+
+
+def test_runs_of_one_name_are_told_apart_and_one_under_way_has_its_last_record(
+    runs: list[Path], tmp_path: Path
+) -> None:
+    under_way = tmp_path / "other" / "small"
+    under_way.mkdir(parents=True)
+    about = json.loads((runs[0] / "run.json").read_text())
+    (under_way / "run.json").write_text(json.dumps({"settings": about["settings"]}))
+    (under_way / "progress.jsonl").write_text('{"epoch": 0, "loss": 2.5, "items": 7, "seconds": 1}\n{"epoch"')
+    found = compare_runs([runs[0], under_way])
+    assert found.runs[1] == "other/small" and found.figures["loss"][1] == 2.5 and not found.settings
