@@ -467,7 +467,7 @@ def test_command_lists_rows_and_rejects_unknown_ones(capsys: pytest.CaptureFixtu
     assert names == [
         "skipgram-speed", "skipgram-quality", "whole-command", "cbow-speed", "cbow-quality", "encode",
         "node2vec-job", "walks", "two-threads", "deepwalk-blogcatalog", "memory", "estimate",
-        "roofline",
+        "serve", "roofline",
     ]  # fmt: skip
     assert run.main(["words-and-graphs", "--row", "nonsense"]) == 2
     assert "known are" in capsys.readouterr().err

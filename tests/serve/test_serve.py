@@ -191,8 +191,9 @@ def test_what_there_is_is_listed(port: int) -> None:
     assert found["graph"]["operations"][-2:] == ["score", "predict"]
     paths = ask(port, "/openapi.json")[1]["paths"]
     assert {f"/runs/{{name}}/{one.name}" for one in operations.OPERATIONS} | {"/health", "/runs"} == set(paths)
-    answer = paths["/runs/{name}/nearest"]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
-    assert answer["$ref"].endswith("/Neighbors")
+    responses = paths["/runs/{name}/nearest"]["post"]["responses"]
+    shapes = {status: one["content"]["application/json"]["schema"]["$ref"] for status, one in responses.items()}
+    assert shapes == {"200": "#/components/schemas/Neighbors", "4XX": "#/components/schemas/Refusal"}
 
 
 REFUSALS = [

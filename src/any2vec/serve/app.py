@@ -23,7 +23,7 @@ from any2vec._version import __version__
 from any2vec.errors import Any2VecError, UnknownKeyError
 from any2vec.serve.catalog import Catalog, ServedRun
 from any2vec.serve.limits import Deadline, Limits, TooLateError
-from any2vec.serve.operations import OPERATIONS, Operation, answer, operations_of
+from any2vec.serve.operations import OPERATIONS, Operation, Refusal, answer, operations_of
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -81,7 +81,10 @@ def _add(app: FastAPI, operation: Operation, catalog: Catalog, limits: Limits) -
 
     endpoint.__annotations__ |= {"name": str, "asked": operation.request, "request": Request, "return": JSONResponse}
     endpoint.__name__, endpoint.__doc__ = operation.name, operation.request.__doc__
-    app.add_api_route(f"/runs/{{name}}/{operation.name}", endpoint, methods=["POST"], response_model=operation.answer)
+    app.add_api_route(
+        f"/runs/{{name}}/{operation.name}", endpoint, methods=["POST"], response_model=operation.answer,
+        responses={"4XX": {"model": Refusal, "description": "Refused"}},
+    )  # fmt: skip
 
 
 def refusal(status: int, sentence: str) -> JSONResponse:

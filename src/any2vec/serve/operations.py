@@ -44,6 +44,12 @@ class _Message(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class Refusal(_Message):
+    """Why there is no answer, in one sentence."""
+
+    error: str
+
+
 class Neighbor(_Message):
     """An answer."""
 
