@@ -97,11 +97,11 @@ class Item2Vec(SequenceModel):
 
     dim: int = 64
     """size of the vectors, 1..4096"""
-    window: int = 20
+    window: int = 40
     """items of the set on each side, 1..100"""
     learning_rate: float = 0.05
     """initial learning rate, in (0, 1]"""
-    subsample: float = 1e-3
+    subsample: float = 1e-4
     """subsampling threshold, 0..1; 0: off"""
     min_count: int = field(default=1, metadata={"flag": False})
     """always 1: every item gets a vector"""
