@@ -46,7 +46,7 @@ ELSEWHERE = {
 """commands that are not run here -> what runs them"""
 IN_CLONE = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("words", "hosts", "clicks"))]
 """pages whose commands are run in a clone where the demo has run"""
-RUN = (*(page.name for page in IN_CLONE), "triples.md", "pip.md", "layers.md", "graphs.md", "streams.md")
+RUN = (*(page.name for page in IN_CLONE), "triples.md", "recommend.md", "pip.md", "layers.md", "graphs.md", "streams.md")
 """pages whose commands are run below"""
 BENCHMARK = re.compile(r"python benchmarks/(run|words/roofline|pages)\.py\b")
 GOLDEN = re.compile(r"python tests/golden/(check|make)\.py\b")
@@ -230,6 +230,26 @@ def test_commands_and_python_of_the_page_of_serving(tmp_path: Path, monkeypatch:
     for command in wanted[len(asked) + 1 :]:
         run(command, tmp_path)
     assert (tmp_path / "index.faiss").is_file() and (tmp_path / "words.usearch").is_file()
+
+
+@pytest.mark.slow
+def test_commands_and_python_of_the_page_of_recommending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch", reason="models of clicks need torch")
+    page, draw = ROOT / "docs" / "recommend.md", random.Random(1)
+    users, items = [547, 12, *range(100, 140)], [1193, *range(20)]
+    rows = [f"{user}\t{item}\n" for user in users for item in draw.sample(items, 10)]
+    (tmp_path / "likes.tsv").write_text("user\titem\n" + "".join(rows[::2]) + "7\t1193\n")
+    (tmp_path / "test.tsv").write_text("user\titem\n" + "".join(rows[1::2]))
+    clicks = (f"{draw.randrange(2)},{draw.choice(users)},de,p{draw.randrange(9)}" for _ in range(300))
+    (tmp_path / "clicks.csv").write_text("\n".join(["click,user,country,product", *clicks, "1,547,de,p1", ""]))
+    (tmp_path / "shop.toml").write_text('label = "click"\ncategorical = ["user", "country", "product"]\n')
+    run("any2vec train fm clicks.csv --schema shop.toml --dim 4 --out runs/clicks", tmp_path)
+    said = [run(command, tmp_path) for command in commands(page)]
+    assert "recall" in said[3] and "probability" in said[-1] and (tmp_path / "lists.tsv").exists()
+    monkeypatch.chdir(tmp_path)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec("\n".join(blocks(page, "python")), {})
+    assert len(printed.getvalue().splitlines()) == 2
 
 
 @pytest.mark.slow

@@ -38,11 +38,11 @@ class BPR(ModelConfig):
 
     dim: Annotated[int, Whole(1, 4096)] = 64
     """size of the vectors, 1..4096"""
-    learning_rate: Annotated[float, Number(0, 10, open_low=True)] = 0.05
+    learning_rate: Annotated[float, Number(0, 10, open_low=True)] = 0.1
     """initial learning rate, in (0, 10]"""
-    min_learning_rate: Annotated[float, Number(0, 10)] = 0.005
+    min_learning_rate: Annotated[float, Number(0, 10)] = 0.01
     """final learning rate, 0..learning_rate"""
-    l2: Annotated[float, Number(0, 1000)] = 0.01
+    l2: Annotated[float, Number(0, 1000)] = 0.02
     """weight of L2 regularization of the vectors, 0..1000"""
     l2_bias: Annotated[float, Number(0, 1000)] = 0.0
     """weight of L2 regularization of the items' biases, 0..1000"""
@@ -70,9 +70,9 @@ class ALS(ModelConfig):
 
     dim: Annotated[int, Whole(1, 4096)] = 64
     """size of the vectors, 1..4096"""
-    alpha: Annotated[float, Number(0, 1e6, open_low=True)] = 10.0
+    alpha: Annotated[float, Number(0, 1e6, open_low=True)] = 8.0
     """how much more a pair counts, times its weight, in (0, 1e6]"""
-    l2: Annotated[float, Number(0, 1e6, open_low=True)] = 1.0
+    l2: Annotated[float, Number(0, 1e6, open_low=True)] = 10.0
     """weight of L2 regularization, in (0, 1e6]"""
     cg_steps: Annotated[int, Whole(1, 1000)] = 3
     """steps of conjugate gradients for a row, 1..1000"""
@@ -97,11 +97,11 @@ class Item2Vec(SequenceModel):
 
     dim: int = 64
     """size of the vectors, 1..4096"""
-    window: int = 20
+    window: int = 40
     """items of the set on each side, 1..100"""
     learning_rate: float = 0.05
     """initial learning rate, in (0, 1]"""
-    subsample: float = 1e-3
+    subsample: float = 1e-4
     """subsampling threshold, 0..1; 0: off"""
     min_count: int = field(default=1, metadata={"flag": False})
     """always 1: every item gets a vector"""
