@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from any2vec.data.interactions.options import InteractionOptions
     from any2vec.data.options import GraphOptions, NodeOptions, TripleOptions
     from any2vec.data.text.corpus import Corpus
-    from any2vec.data.text.phrases import Phrases
+    from any2vec.data.text.pairs.phrases import Phrases
     from any2vec.data.text.text import TextOptions, encode_text
     from any2vec.data.triples.triples import Triples, read_triples
-    from any2vec.documents import SIFEncoder
     from any2vec.embeddings import Embeddings
     from any2vec.errors import (
         Any2VecError,
@@ -40,8 +39,9 @@ if TYPE_CHECKING:
         Interrupted,
         StorageError,
     )
-    from any2vec.estimators import ClickClassifier, GAMLPClassifier, KGEmbedder, NodeEmbedder, WordEmbedder
-    from any2vec.item_recommender import ItemRecommender
+    from any2vec.estimators.documents import SIFEncoder
+    from any2vec.estimators.embedders import ClickClassifier, GAMLPClassifier, KGEmbedder, NodeEmbedder, WordEmbedder
+    from any2vec.estimators.item_recommender import ItemRecommender
     from any2vec.models.clicks.config import DLRM, DeepFM, FactorizationMachine, LogisticRegression
     from any2vec.models.clicks.scorer import ClickScorer
     from any2vec.models.layers.classifier import NodeClassifier
@@ -77,14 +77,14 @@ _NAMES = {
     "data.interactions.options": ["InteractionOptions"],
     "data.options": ["GraphOptions", "NodeOptions", "TextOptions", "TripleOptions"],
     "data.text.corpus": ["Corpus"],
-    "data.text.phrases": ["Phrases"],
+    "data.text.pairs.phrases": ["Phrases"],
     "data.text.text": ["encode_text"],
     "data.triples.triples": ["read_triples", "Triples"],
-    "documents": ["SIFEncoder"],
+    "estimators.documents": ["SIFEncoder"],
     "embeddings": ["Embeddings"],
     "errors": ["Any2VecError", "DataError", "FormatError", "HostError", "InputError", "Interrupted", "StorageError"],
-    "estimators": ["ClickClassifier", "GAMLPClassifier", "KGEmbedder", "NodeEmbedder", "WordEmbedder"],
-    "item_recommender": ["ItemRecommender"],
+    "estimators.embedders": ["ClickClassifier", "GAMLPClassifier", "KGEmbedder", "NodeEmbedder", "WordEmbedder"],
+    "estimators.item_recommender": ["ItemRecommender"],
     "models.clicks.config": ["DeepFM", "DLRM", "FactorizationMachine", "LogisticRegression"],
     "models.clicks.scorer": ["ClickScorer"],
     "models.layers.classifier": ["NodeClassifier"],

@@ -24,8 +24,7 @@ FLOORS = {
     "tables": 3, "sampling": 3,
     "sync": 4, "evaluate": 4, "nn": 4.1, "models": 4.2, "callbacks": 4.3,
     "train": 5, "tasks": 5.2, "report": 5.5,
-    "any2vec": 6, "__main__": 8, "doctor": 6, "serve": 6, "testing": 6.2, "estimators": 6.5, "documents": 6.5,
-    "item_recommender": 6.5,
+    "any2vec": 6, "__main__": 8, "doctor": 6, "serve": 6, "testing": 6.2, "estimators": 6.5,
     "cli": 7,
 }  # fmt: skip
 """room -> floor (ARCHITECTURE, section 2; halves order the rooms that share a storey)"""
@@ -33,7 +32,7 @@ DOORS = {
     "matplotlib": {"report"}, "PIL": {"report"},
     "typer": {"cli"}, "rich": {"cli"}, "click": {"cli"},
     "numba": {"kernels"}, "llvmlite": {"kernels"},
-    "sklearn": {"evaluate", "report", "estimators", "documents", "item_recommender"},
+    "sklearn": {"evaluate", "report", "estimators"},
     "pyarrow": {"data", "formats"}, "zstandard": {"data"}, "safetensors": {"formats"},
     "usearch": {"formats"}, "gensim": {"formats"}, "networkx": {"data"}, "torch_geometric": {"data", "sampling"},
     "torch": {"cluster", "data", "formats", "models", "nn", "sampling"}, "ray": {"cluster"}, "pymetis": {"plan"},

@@ -49,7 +49,7 @@ def weighted(embeddings: Embeddings, documents: list[str], counts: np.ndarray, a
 
 @pytest.mark.parametrize("components", [0, 1, 2])
 def test_sif_is_its_definition(components: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("any2vec.documents._BATCH_WORDS", 50)
+    monkeypatch.setattr("any2vec.estimators.documents._BATCH_WORDS", 50)
     embeddings, documents = words(), texts()
     expected = weighted(embeddings, documents, embeddings.counts, 0.01)
     encoder = a2v.SIFEncoder(embeddings, a=0.01, components=components)

@@ -23,7 +23,7 @@ from any2vec.data.options import TextOptions
 from any2vec.errors import DataError, InputError
 
 if TYPE_CHECKING:
-    from any2vec.documents import SIFEncoder
+    from any2vec.estimators.documents import SIFEncoder
 
 _BLOCK_ROWS = 8192
 
@@ -65,8 +65,8 @@ def _embed(
     The key of a document is its number, from 0. Empty lines are documents, too: zeros.
     """
     from any2vec.data.text.documents import Documents
-    from any2vec.documents import SIFEncoder
     from any2vec.embeddings import Embeddings
+    from any2vec.estimators.documents import SIFEncoder
 
     if encoder is not None and save is not None:
         raise InputError("--save is of finding components; leave it out where --encoder gives them.")

@@ -1,4 +1,4 @@
-"""scikit-learn style estimators: `fit`, `transform`, `get_params`, `set_params`, in pipelines and searches.
+"""Words, nodes and their classes: `fit`, `transform`, `get_params`, `set_params`, in pipelines and searches.
 
 Their parameters are the fields of the model configs (one list: `any2vec.models`) and the options of a run. scikit-learn
 is imported with this module, which `import any2vec` does not load.
