@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from any2vec.data.interactions.options import InteractionOptions
     from any2vec.data.options import GraphOptions, NodeOptions, TripleOptions
     from any2vec.data.text.corpus import Corpus
-    from any2vec.data.text.phrases import Phrases
+    from any2vec.data.text.pairs.phrases import Phrases
     from any2vec.data.text.text import TextOptions, encode_text
     from any2vec.data.triples.triples import Triples, read_triples
     from any2vec.embeddings import Embeddings
@@ -78,7 +78,7 @@ _NAMES = {
     "data.interactions.options": ["InteractionOptions"],
     "data.options": ["GraphOptions", "NodeOptions", "TextOptions", "TripleOptions"],
     "data.text.corpus": ["Corpus"],
-    "data.text.phrases": ["Phrases"],
+    "data.text.pairs.phrases": ["Phrases"],
     "data.text.text": ["encode_text"],
     "data.triples.triples": ["read_triples", "Triples"],
     "embeddings": ["Embeddings"],

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from any2vec.data.io.direct import Spill
 from any2vec.data.options import PairOptions
-from any2vec.data.text.pair_counts import PairBlock, PairCounts
-from any2vec.data.text.sorted_runs import Run, merged
+from any2vec.data.text.pairs.pair_counts import PairBlock, PairCounts
+from any2vec.data.text.pairs.sorted_runs import Run, merged
 from any2vec.errors import InputError, StorageError
 from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
 from any2vec.kernels.text import pair_counts as kernel

@@ -48,7 +48,7 @@ def _phrases(
 
     any2vec phrases other.txt --phrases phrases.json --out joined.txt
     """
-    from any2vec.data.text.phrases import Phrases
+    from any2vec.data.text.pairs.phrases import Phrases
     from any2vec.data.text.text import encode_text
 
     if known is not None and (save is not None or values):

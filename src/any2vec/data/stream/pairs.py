@@ -18,7 +18,8 @@ import numpy as np
 from any2vec.checks import MAX_SEED, check_whole
 from any2vec.data.io.direct import Spill
 from any2vec.data.stream.vocabulary import without_least
-from any2vec.data.text.pair_counts import PairCounts, Run
+from any2vec.data.text.pairs.pair_counts import PairCounts
+from any2vec.data.text.pairs.sorted_runs import Run
 from any2vec.errors import FormatError
 from any2vec.kernels.common.rng import stream_key
 from any2vec.kernels.common.sketch import raise_counts, read_counts

@@ -28,7 +28,7 @@ import numpy as np
 
 from any2vec.data.io.direct import Spill
 from any2vec.data.options import TextOptions
-from any2vec.data.text.pair_counts import Stage
+from any2vec.data.text.pairs.pair_counts import Stage
 from any2vec.evaluate.words.pip import positive_target
 from any2vec.evaluate.words.target import FIRST_PART, SECOND_PART, RowBlocks, count_pairs, read_corpus, step
 from any2vec.evaluate.words.target_options import DimensionOptions

@@ -21,7 +21,7 @@ import numpy as np
 from any2vec.data.io.direct import Spill
 from any2vec.data.io.storage import RESULT_FORMAT, format_of_folder
 from any2vec.data.options import TextOptions
-from any2vec.data.text.pair_counts import Stage
+from any2vec.data.text.pairs.pair_counts import Stage
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
 from any2vec.evaluate.words.target import Pairs, RowBlocks, count_pairs, read_corpus, step

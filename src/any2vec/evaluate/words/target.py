@@ -29,7 +29,7 @@ import numpy as np
 from any2vec.data.io.direct import Spill
 from any2vec.data.options import TextOptions
 from any2vec.data.text.corpus import Corpus, is_corpus
-from any2vec.data.text.pair_counts import PairBlock, PairCounts, Stage, count_corpus
+from any2vec.data.text.pairs.pair_counts import PairBlock, PairCounts, Stage, count_corpus
 from any2vec.data.text.text import encode_text
 from any2vec.errors import DataError, InputError
 from any2vec.evaluate.words.target_options import TargetOptions

@@ -13,7 +13,7 @@ import numpy as np
 from any2vec.data.io.direct import Spill
 from any2vec.data.options import PairOptions
 from any2vec.data.text.corpus import Corpus
-from any2vec.data.text.sorted_runs import Run, SortedRuns, merge_all
+from any2vec.data.text.pairs.sorted_runs import Run, SortedRuns, merge_all
 from any2vec.data.vocab.vocabulary import keep_probabilities
 from any2vec.errors import DataError
 

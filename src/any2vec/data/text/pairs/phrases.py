@@ -18,7 +18,7 @@ from any2vec.data.io.direct import Spill
 from any2vec.data.io.storage import atomic_file, check_file_free
 from any2vec.data.options import PhraseOptions, TextOptions
 from any2vec.data.text.corpus import Corpus
-from any2vec.data.text.phrase_counts import JoinedCorpus, Scores, find_phrases
+from any2vec.data.text.pairs.phrase_counts import JoinedCorpus, Scores, find_phrases
 from any2vec.data.text.text import encode_text
 from any2vec.errors import FormatError, InputError
 from any2vec.types import Stage, as_reading

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import any2vec as a2v
 from any2vec.data.io import direct
 from any2vec.data.text import phrase_counts, sorted_runs
-from any2vec.data.text.phrases import Phrases
+from any2vec.data.text.pairs.phrases import Phrases
 from any2vec.errors import FormatError, InputError, StorageError
 from cli_runs import done, refused
 from naive.text import phrases as naive
@@ -107,7 +107,7 @@ def test_more_than_the_budget_goes_to_files_and_changes_nothing(monkeypatch: pyt
     stored = []
     store = direct.Spill.store
     monkeypatch.setattr(direct.Spill, "store", lambda self, *arrays: stored.append(1) or store(self, *arrays))
-    monkeypatch.setattr("any2vec.data.text.phrases.Spill", lambda: direct.Spill(64))
+    monkeypatch.setattr("any2vec.data.text.pairs.phrases.Spill", lambda: direct.Spill(64))
     monkeypatch.setattr(phrase_counts, "_BLOCK_TOKENS", 100)
     assert Phrases.fit(sentences, **options, threads=3).passes == whole.passes and len(stored) > 4
 

@@ -17,7 +17,7 @@ from any2vec.data.io.array_file import grown
 from any2vec.data.io.direct import Spill
 from any2vec.data.options import PhraseOptions
 from any2vec.data.text.corpus import Corpus
-from any2vec.data.text.sorted_runs import Run, SortedRuns, merge_all
+from any2vec.data.text.pairs.sorted_runs import Run, SortedRuns, merge_all
 from any2vec.types import Stage
 
 T = TypeVar("T")
