@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import any2vec as a2v
 from any2vec.data.io import direct
-from any2vec.data.text import phrase_counts, sorted_runs
+from any2vec.data.text.pairs import phrase_counts, sorted_runs
 from any2vec.data.text.pairs.phrases import Phrases
 from any2vec.errors import FormatError, InputError, StorageError
 from cli_runs import done, refused
