@@ -46,7 +46,15 @@ ELSEWHERE = {
 """commands that are not run here -> what runs them"""
 IN_CLONE = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("words", "hosts", "clicks"))]
 """pages whose commands are run in a clone where the demo has run"""
-RUN = (*(page.name for page in IN_CLONE), "triples.md", "recommend.md", "pip.md", "layers.md", "graphs.md", "streams.md")
+RUN = (
+    *(page.name for page in IN_CLONE),
+    "triples.md",
+    "recommend.md",
+    "pip.md",
+    "layers.md",
+    "graphs.md",
+    "streams.md",
+)
 """pages whose commands are run below"""
 BENCHMARK = re.compile(r"python benchmarks/(run|words/roofline|pages)\.py\b")
 GOLDEN = re.compile(r"python tests/golden/(check|make)\.py\b")

@@ -9,16 +9,16 @@ Letters: U users of the test, E pairs of the test, B users of a block, K items o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from any2vec.checks import check_whole
-from any2vec.data.interactions.interactions import read_interactions
+from any2vec.data.interactions.interactions import Interactions, read_interactions
 from any2vec.data.interactions.options import InteractionOptions
 from any2vec.errors import DataError
-from any2vec.models.recommend.recommender import Recommender
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,26 @@ class RecommendResult:
         return {"task": "recommend", **asdict(self)}
 
 
+class Ranker(Protocol):
+    """What is needed of `any2vec.Recommender`."""
+
+    @property
+    def users(self) -> Any: ...
+
+    @property
+    def items(self) -> Any: ...
+
+    def reading(self, source: Any) -> InteractionOptions | None: ...
+
+    def known(self, interactions: Any, options: InteractionOptions | None = None) -> Interactions | None: ...
+
+    def best(
+        self, row_B: np.ndarray, k: int, exclude: Interactions | None = None, threads: int = 0
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]: ...
+
+
 def evaluate_recommend(
-    recommender: Recommender, test: Any, exclude: Any = None, k: int = 20, options: InteractionOptions | None = None,
+    recommender: Ranker, test: Any, exclude: Any = None, k: int = 20, options: InteractionOptions | None = None,
     threads: int = 0,
 ) -> RecommendResult:  # fmt: skip
     """Rank all items for each user of the test.
