@@ -114,9 +114,9 @@ def _auc_lost(bench: Bench, case: Case, seeds: Sequence[int]) -> Reading:
         for seed in (seeds[:1] if bench.quick else seeds)
     ]
     auc = [late["auc"] - exact["auc"] for late, exact in pairs]
-    entropy = statistics.fmean(late["normalised_entropy"] - exact["normalised_entropy"] for late, exact in pairs)
+    entropy = statistics.fmean(late["normalized_entropy"] - exact["normalized_entropy"] for late, exact in pairs)
     bench.runs[f"Zipf {case.zipf}, by seed: {case.cache} and bound 0"] = [
-        [{name: side[name] for name in ("auc", "normalised_entropy", "log_loss")} for side in pair] for pair in pairs
+        [{name: side[name] for name in ("auc", "normalized_entropy", "log_loss")} for side in pair] for pair in pairs
     ]
     each = " ".join(f"{difference:+.4f}" for difference in auc)
     text = f"{statistics.fmean(auc):+.5f}: by seed {each}; normalized entropy {entropy:+.4f}"

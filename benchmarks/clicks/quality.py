@@ -45,8 +45,8 @@ def shadow_quality(bench: Bench) -> list[Reading]:
     names = [name for pair in sides for name in pair]
     found = _entropies(bench, names)
     alone = [_runs(bench, seed, 1, [None]) for seed in seeds]
-    one = [run["runs"][0]["normalised_entropy"] for run in alone]
-    floor = [run["bayes"]["normalised_entropy"] for run in alone]
+    one = [run["runs"][0]["normalized_entropy"] for run in alone]
+    floor = [run["bayes"]["normalized_entropy"] for run in alone]
     bench.runs |= {"stream": STREAM, "options": OPTIONS, "train": TRAIN, "test": TEST, "seeds": list(seeds)}
     bench.runs["entropy"] = found | {"one trainer": {1: one}, "Bayes floor": {1: floor}}
     readings = [
@@ -113,7 +113,7 @@ def _momentum(bench: Bench, when: str, rule: str, merge: str) -> float:
     def score(carried: float) -> float:
         name = _name(when, rule, merge, carried / (1 + carried))
         found = [_runs(bench, seed, TUNE_TRAINERS, [{"sync": name}])["runs"][0] for seed in TUNE_SEEDS]
-        return -statistics.fmean(run["normalised_entropy"] for run in found)
+        return -statistics.fmean(run["normalized_entropy"] for run in found)
 
     best, scores = best_inside(CARRIED, score)
     tried = {f"{carried / (1 + carried):.3f}": -score for carried, score in sorted(scores.items())}
@@ -135,7 +135,7 @@ def _entropies(bench: Bench, names: Sequence[str]) -> dict[str, dict[int, list[f
         for seed in seeds:
             runs = _runs(bench, seed, count, [{"sync": name} for name in names])["runs"]
             for name, run in zip(names, runs, strict=True):
-                found[name][count].append(run["normalised_entropy"])
+                found[name][count].append(run["normalized_entropy"])
                 bench.runs[f"{name}, seed {seed}, {count} trainers"] = _syncs(run["dense_of_hosts"], count)
     return found
 

@@ -58,9 +58,9 @@ def edit(change: Any, source: str = "clicks.tsv", target: str = "bad.tsv") -> st
 def test_a_planted_stream_from_file_to_scores(here: Path) -> None:
     summary = json.loads(done("train", "dlrm", "clicks.tsv", *PLANTED, "--out", "out", "--json"))
     assert (summary["model"], summary["items"], summary["out"]) == ("dlrm", 600, "out")
-    assert 0.5 < summary["normalised_entropy"] < 2
+    assert 0.5 < summary["normalized_entropy"] < 2
     reported = json.loads(done("score", "out", "rows.tsv", "--json"))
-    assert {"mean", "log_loss", "auc", "normalised_entropy", "calibration"} <= set(reported) and reported[
+    assert {"mean", "log_loss", "auc", "normalized_entropy", "calibration"} <= set(reported) and reported[
         "num_examples"
     ] == 300
     lines = done("score", "out", "rows.tsv").splitlines()
@@ -120,7 +120,7 @@ def test_labels_that_are_all_alike(label: int, here: Path) -> None:
     assert found.exit_code == 0 and said in found.stderr
     assert f"All 600 examples have the label {label}: nothing can be learned from them; give" in said
     reported = json.loads(done("score", "run", alike, "--json"))
-    assert reported["auc"] is None and reported["normalised_entropy"] is None and reported["log_loss"] > 0
+    assert reported["auc"] is None and reported["normalized_entropy"] is None and reported["log_loss"] > 0
     assert (reported["calibration"] is None) == (label == 0)
     assert (
         reported["rate"] == label

@@ -25,7 +25,7 @@ from golden.data import Data
 
 SEED = 7
 COUNTS = (
-    "items", "rows", "dim", "loss", "normalised_entropy", "train_accuracy", "val_accuracy", "test_accuracy",
+    "items", "rows", "dim", "loss", "normalized_entropy", "train_accuracy", "val_accuracy", "test_accuracy",
     "lagrangian", "residual", "hosts", "servers", "scheme", "bits", "rounds", "relations", "num_negatives",
     "partitions", "capacity", "order", "sweeps", "loads", "stores", "holdings", "held_twice",
     "words", "steps", "vocabulary", "types", "batches_of_hosts", "dropped_rows",

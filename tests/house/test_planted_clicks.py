@@ -158,7 +158,7 @@ def test_the_parts_have_their_shares() -> None:
 
 def test_no_signal_is_a_coin() -> None:
     scores = PlantedClicks(1000, columns=2, rows=5, strength=0, rate=0.3).bayes(0, 1000)
-    assert (scores.rate, scores.normalised_entropy, scores.auc) == pytest.approx((0.3, 1.0, 0.5), rel=1e-9)
+    assert (scores.rate, scores.normalized_entropy, scores.auc) == pytest.approx((0.3, 1.0, 0.5), rel=1e-9)
 
 
 @pytest.mark.parametrize("zipf", [1.1, 4.0])
@@ -195,7 +195,7 @@ def test_own_labels_score_as_the_floor_says() -> None:
     assert found.log_loss == pytest.approx(floor.log_loss, abs=0.005)
     assert found.auc == pytest.approx(floor.auc, abs=0.008)
     assert found.calibration == pytest.approx(1, abs=0.025)
-    assert 0.7 < floor.normalised_entropy < 0.85
+    assert 0.7 < floor.normalized_entropy < 0.85
 
 
 def test_the_file_reads_as_the_stream(tmp_path: Path) -> None:

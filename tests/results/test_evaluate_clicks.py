@@ -10,9 +10,9 @@ import pytest
 from sklearn import metrics
 
 from any2vec.errors import DataError, InputError
-from any2vec.evaluate.clicks import auc, calibration, evaluate_clicks, log_loss, normalised_entropy
+from any2vec.evaluate.clicks import auc, calibration, evaluate_clicks, log_loss, normalized_entropy
 
-ALL: tuple[Callable[..., Any], ...] = (log_loss, auc, normalised_entropy, calibration, evaluate_clicks)
+ALL: tuple[Callable[..., Any], ...] = (log_loss, auc, normalized_entropy, calibration, evaluate_clicks)
 
 
 def test_by_hand() -> None:
@@ -20,15 +20,15 @@ def test_by_hand() -> None:
     loss = -(np.log(0.8) + 2 * np.log(0.6) + np.log(0.4)) / 4
     assert log_loss(label, probability) == pytest.approx(loss, rel=1e-12)
     assert auc(label, probability) == 0.75  # of four pairs two are right, two are ties
-    assert normalised_entropy(label, probability) == pytest.approx(loss / np.log(2), rel=1e-12)
-    assert normalised_entropy(label, probability, rate=0.2) == pytest.approx(loss / 0.5004024235381879, rel=1e-12)
+    assert normalized_entropy(label, probability) == pytest.approx(loss / np.log(2), rel=1e-12)
+    assert normalized_entropy(label, probability, rate=0.2) == pytest.approx(loss / 0.5004024235381879, rel=1e-12)
     assert calibration(label, probability) == pytest.approx(1.0, rel=1e-12)
 
 
 def test_the_base_rate_scores_one() -> None:
     label = np.arange(40) % 4 == 0
     result = evaluate_clicks(label, np.full(40, 0.25))
-    assert (result.normalised_entropy, result.auc, result.rate) == (pytest.approx(1.0, rel=1e-12), 0.5, 0.25)
+    assert (result.normalized_entropy, result.auc, result.rate) == (pytest.approx(1.0, rel=1e-12), 0.5, 0.25)
     assert evaluate_clicks(label, np.full(40, 0.5)).calibration == 2.0
 
 
@@ -81,7 +81,7 @@ def test_what_is_not_legal_is_said(
         score(np.array(label), np.array(probability))
 
 
-@pytest.mark.parametrize("score", [log_loss, normalised_entropy, calibration, evaluate_clicks])
+@pytest.mark.parametrize("score", [log_loss, normalized_entropy, calibration, evaluate_clicks])
 @pytest.mark.parametrize("value", [-0.1, 1.5])
 def test_a_probability_is_in_its_interval(score: Callable[..., Any], value: float) -> None:
     with pytest.raises(DataError, match=rf"probability of example 1 must be in 0..1, got {value}"):
@@ -91,11 +91,11 @@ def test_a_probability_is_in_its_interval(score: Callable[..., Any], value: floa
 @pytest.mark.parametrize("value", [0, 1])
 def test_one_class_only(value: int) -> None:
     label, probability = np.full(3, value), np.array([0.2, 0.4, 0.6])
-    for score in (auc, normalised_entropy, evaluate_clicks):
+    for score in (auc, normalized_entropy, evaluate_clicks):
         with pytest.raises(DataError, match=f"one class only: all 3 are {value}"):
             score(label, probability)
     assert log_loss(label, probability) > 0
-    assert normalised_entropy(label, probability, rate=0.5) == pytest.approx(log_loss(label, probability) / np.log(2))
+    assert normalized_entropy(label, probability, rate=0.5) == pytest.approx(log_loss(label, probability) / np.log(2))
     if value:
         assert calibration(label, probability) == pytest.approx(0.4)
     else:
@@ -106,4 +106,4 @@ def test_one_class_only(value: int) -> None:
 @pytest.mark.parametrize("rate", [0.0, 1.0, np.nan, 2.0])
 def test_a_base_rate_has_entropy(rate: float) -> None:
     with pytest.raises(InputError, match="rate must be"):
-        normalised_entropy(np.array([0, 1]), np.array([0.5, 0.5]), rate=rate)
+        normalized_entropy(np.array([0, 1]), np.array([0.5, 0.5]), rate=rate)

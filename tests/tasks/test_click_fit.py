@@ -62,14 +62,14 @@ def done(files: PlantedFiles, tmp_path_factory: pytest.TempPathFactory) -> any2v
 def test_planted_clicks_are_learned(model: ClickModel, long: PlantedFiles, bayes: BayesScores) -> None:
     """On rows not seen: far better than the click rate alone, better with a second pass, never better than Bayes."""
     once, twice = (long.judge(long.fit(model, epochs=epochs).scorer) for epochs in (1, 2))
-    assert bayes.normalised_entropy < twice.normalised_entropy < once.normalised_entropy < 0.83
+    assert bayes.normalized_entropy < twice.normalized_entropy < once.normalized_entropy < 0.83
     assert bayes.auc > twice.auc > once.auc > 0.79
 
 
 def test_the_best_model_comes_near_to_the_bayes_floor(long: PlantedFiles, bayes: BayesScores) -> None:
     """The teacher has products of ids and rectifiers over numbers: dlrm has both, logistic regression neither."""
-    entropy = {model.name: long.judge(long.fit(model, epochs=4).scorer).normalised_entropy for model in EACH[::3]}
-    assert bayes.normalised_entropy < entropy["dlrm"] < bayes.normalised_entropy + 0.25 * (1 - bayes.normalised_entropy)
+    entropy = {model.name: long.judge(long.fit(model, epochs=4).scorer).normalized_entropy for model in EACH[::3]}
+    assert bayes.normalized_entropy < entropy["dlrm"] < bayes.normalized_entropy + 0.25 * (1 - bayes.normalized_entropy)
     assert entropy["logistic"] > entropy["dlrm"] + 0.02
 
 
@@ -77,7 +77,7 @@ def test_threads_learn_alike(long: PlantedFiles) -> None:
     """Hogwild: other bits, the same quality; every example once."""
     one, several = (long.fit(EACH[0], threads=threads, epochs=2) for threads in (1, 3))
     assert several.summary["items"] == one.summary["items"] == 2 * long.num_train
-    first, second = (long.judge(result.scorer).normalised_entropy for result in (one, several))
+    first, second = (long.judge(result.scorer).normalized_entropy for result in (one, several))
     assert abs(first - second) < 0.02 and second < 0.8
 
 
@@ -97,7 +97,7 @@ def test_what_is_reported_of_a_run(files: PlantedFiles) -> None:
     assert summary["rows"] == len(result.embeddings) == summary["data"]["num_rows"]
     rate = summary["data"]["num_clicks"] / files.num_train
     entropy = -(rate * np.log(rate) + (1 - rate) * np.log1p(-rate))
-    assert summary["normalised_entropy"] == pytest.approx(summary["loss"] / entropy)
+    assert summary["normalized_entropy"] == pytest.approx(summary["loss"] / entropy)
     assert "hosts" not in summary and json.dumps(summary)
 
 
@@ -458,7 +458,7 @@ def test_labels_of_one_kind(label: str, files: PlantedFiles, tmp_path: Path) -> 
     one = tmp_path / "one.tsv"
     one.write_text("\n".join([head, *(label + line[1:] for line in lines[:400])]) + "\n")
     result = files.fit(data=one, epochs=4)
-    assert "normalised_entropy" not in result.summary and result.summary["loss"] < 0.5
+    assert "normalized_entropy" not in result.summary and result.summary["loss"] < 0.5
     mean = np.concatenate([p for p, _ in result.scorer.score(files.test)]).mean()
     assert abs(mean - int(label)) < 0.4
 

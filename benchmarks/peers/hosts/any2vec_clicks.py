@@ -68,7 +68,7 @@ def main() -> None:
         one_run(args.model, json.loads(args.options), hosts, train, args.test, args.seed)
         for hosts in json.loads(args.hosts)
     ]
-    bayes = {"log_loss": floor.log_loss, "auc": floor.auc, "normalised_entropy": floor.normalised_entropy}
+    bayes = {"log_loss": floor.log_loss, "auc": floor.auc, "normalized_entropy": floor.normalized_entropy}
     print(json.dumps({"bayes": bayes, "runs": runs}))
 
 
@@ -88,8 +88,8 @@ def one_run(model: str, options: Any, hosts: Any, train: Slice, test: list[int],
     names = ("bytes_by_kind", "bytes_by_phase", "rows_of_hosts", "dense_of_hosts")
     kept = {name: result.summary[name] for name in names if name in result.summary}
     return {
-        "hosts": hosts, "normalised_entropy": found.normalised_entropy, "auc": found.auc, "log_loss": found.log_loss,
-        "one_pass_entropy": result.summary.get("normalised_entropy"), "seconds": seconds,
+        "hosts": hosts, "normalized_entropy": found.normalized_entropy, "auc": found.auc, "log_loss": found.log_loss,
+        "one_pass_entropy": result.summary.get("normalized_entropy"), "seconds": seconds,
     } | kept  # fmt: skip
 
 

@@ -22,7 +22,7 @@ class ClicksResult:
     """nats an example"""
     auc: float
     """area under the ROC curve, 0..1; a tie counts half"""
-    normalised_entropy: float
+    normalized_entropy: float
     """log-loss over that of the best constant; below 1 is better than a constant"""
     calibration: float
     """sum of probabilities over number of clicks; 1 is right"""
@@ -51,7 +51,7 @@ def evaluate_clicks(label: np.ndarray, probability: np.ndarray) -> ClicksResult:
     return ClicksResult(
         log_loss=log_loss(label, probability),
         auc=auc(label, probability),
-        normalised_entropy=normalised_entropy(label, probability),
+        normalized_entropy=normalized_entropy(label, probability),
         calibration=calibration(label, probability),
         rate=float(label_B.mean()),
         num_examples=len(label_B),
@@ -87,7 +87,7 @@ def auc(label: np.ndarray, score: np.ndarray) -> float:
     return above / (clicks * (len(label_B) - clicks))
 
 
-def normalised_entropy(label: np.ndarray, probability: np.ndarray, *, rate: float | None = None) -> float:
+def normalized_entropy(label: np.ndarray, probability: np.ndarray, *, rate: float | None = None) -> float:
     """Log-loss over the entropy of the base rate (He et al. 2014, "Practical lessons from predicting clicks on ads at
     Facebook", equation 1).
 

@@ -262,7 +262,7 @@ class BayesScores:
     log_loss: float
     """nats an example"""
     auc: float
-    normalised_entropy: float
+    normalized_entropy: float
     """log-loss over the entropy of the mean probability"""
     rate: float
     """mean probability of a click"""

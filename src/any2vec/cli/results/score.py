@@ -87,7 +87,7 @@ def _score(
         summary |= judged
         keep_scores(model, [{"task": "clicks", "data": ", ".join(rows)} | judged])
     pairs = [("rows", number(summary["num_examples"])), ("mean", f"{summary['mean']:.4f}")]
-    pairs += [(name, cell(summary[name])) for name in ("log_loss", "auc", "normalised_entropy") if name in summary]
+    pairs += [(name, cell(summary[name])) for name in ("log_loss", "auc", "normalized_entropy") if name in summary]
     pairs += [("note", summary["note"])] if "note" in summary else []
     lines = [f"{probability:.6g}\n" for probability in probability_N.tolist()]
     _deliver(lines, summary, pairs, out, overwrite, as_json)

@@ -124,9 +124,9 @@ def _restart_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
 def _print_summary(task: Task, spec: RunSpec, summary: dict[str, Any]) -> None:
     nouns = task.nouns(spec.model)
     loss = fraction(summary["loss"]) if summary.get("loss") is not None else "not measured"
-    if "normalised_entropy" in summary:
+    if "normalized_entropy" in summary:
         seen = ", each example before it is learned from" if summary["epochs"] == 1 else " in the last pass"
-        loss += f", normalized entropy {fraction(summary['normalised_entropy'])}{seen}"
+        loss += f", normalized entropy {fraction(summary['normalized_entropy'])}{seen}"
     pairs = [
         ("vectors", f"{summary['rows']:,} {nouns.rows} × {summary['dim']}"),
         ("loss", loss),

@@ -173,7 +173,7 @@ class ClickProgram(InMemoryProgram):
         entropy = -(rate * math.log(rate) + (1 - rate) * math.log1p(-rate)) if 0 < rate < 1 else 0.0
         judged: dict[str, Any] = {}
         if loss is not None and entropy:
-            judged["normalised_entropy"] = loss / entropy
+            judged["normalized_entropy"] = loss / entropy
             if doubt := _doubt(loss, loss / entropy):
                 judged["warnings"] = [*remarks(self.metadata), doubt]
         if self.request.agreement is None:
