@@ -188,7 +188,7 @@ def draw_validation(epochs: Sequence[dict[str, Any]], best_epoch: int, theme: Th
             figure.subplots(1, len(names), squeeze=False)[0], names, theme.groups, strict=False
         ):
             axes.plot([one["epoch"] for one in epochs], [one.get(name) for one in epochs], color=color, linewidth=1.8)
-            axes.axvline(best_epoch, color=theme.faint, linewidth=0.9, linestyle=":", zorder=0)
+            axes.axvline(best_epoch, color=theme.text, linewidth=1.0, linestyle=":", zorder=1)
             axes.set_title(name.replace("_", " "), loc="left", fontsize=10, fontweight="bold")
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
             _finish(axes, theme, "epoch")

@@ -36,7 +36,8 @@ def headlines(summary: dict[str, Any], evaluation: Iterable[dict[str, Any]]) -> 
     best = [one for one in summary.get("validation") or () if one.get("epoch") == summary.get("best_epoch")]
     for name, value in list(best[0].items())[:2] if best else ():
         if name != "epoch" and summary.get(f"val_{name}") is None and _is_number(value):
-            found.append((f"{name.replace('_', ' ')} of validation", f"{value:.3f}"))
+            words = name.upper() if name in ("mrr", "auc") else name.replace("_", " ")
+            found.append((f"{words} of validation", f"{value:.3f}"))
     for one in evaluation:
         task = str(one.get("task"))
         key, name = _HEADLINES.get(task, ("", ""))
