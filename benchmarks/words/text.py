@@ -102,6 +102,25 @@ def encode(bench: Bench) -> list[Reading]:
     return [ratio_reading(encoding, epoch_seconds, "s", peer="one epoch")]
 
 
+def phrases(bench: Bench) -> list[Reading]:
+    """Seconds of finding and of joining phrases over gensim's, alternating; whether both find the same."""
+    sides: dict[str, list[dict[str, Any]]] = {"any2vec": [], "gensim": []}
+    for _ in _seeds(bench):
+        files = ("--text", bench.words(), "--out", bench.scratch("joined.txt"))
+        sides["any2vec"].append(bench.ours("any2vec_phrases.py", *files).result)
+        sides["gensim"].append(bench.peer("gensim", "gensim_phrases.py", *files).result)
+    bench.runs["phrases"] = sides
+    seconds = {
+        name: [[one[part] for one in side] for part in ("find_seconds", "join_seconds")] for name, side in sides.items()
+    }
+    different = sum(one["hash"] != other["hash"] for one, other in zip(*sides.values(), strict=True))
+    counts = f"{sides['any2vec'][0]['phrases']:,} / gensim {sides['gensim'][0]['phrases']:,} phrases"
+    return [
+        *(ratio_reading(mine, other, "s") for mine, other in zip(*seconds.values(), strict=True)),
+        Reading(value=different, text=f"{different} of {len(sides['gensim'])} runs differ; {counts}"),
+    ]
+
+
 def warm_up(bench: Bench, model: str) -> None:
     """Compile the kernels that `model` uses, by a run on a tiny text with the same settings."""
 
@@ -283,5 +302,17 @@ ROWS = (
         ),
         run=encode,
         minutes=1,
+    ),
+    Row(
+        name="phrases",
+        measures=(
+            *(
+                Measure(name=f"{what} over gensim's, 1 thread", relation="<=", target=0.33, unit="x")
+                for what in ("finding phrases in unread text", "writing the text with phrases joined")
+            ),
+            Measure(name="runs in which the phrases are not gensim's", relation="<=", target=0),
+        ),
+        run=phrases,
+        minutes=6,
     ),
 )

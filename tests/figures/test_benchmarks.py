@@ -466,7 +466,7 @@ def test_command_lists_rows_and_rejects_unknown_ones(capsys: pytest.CaptureFixtu
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert names == [
         "skipgram-speed", "skipgram-quality", "whole-command", "cbow-speed", "cbow-quality", "encode",
-        "node2vec-job", "walks", "two-threads", "deepwalk-blogcatalog", "memory", "estimate",
+        "phrases", "node2vec-job", "walks", "two-threads", "deepwalk-blogcatalog", "memory", "estimate",
         "serve", "roofline",
     ]  # fmt: skip
     assert run.main(["words-and-graphs", "--row", "nonsense"]) == 2
