@@ -190,7 +190,7 @@ def test_a_file_that_is_cut(here: Path) -> None:
 
 
 def test_what_does_not_go_with_a_model(here: Path) -> None:
-    assert "complex has no --window: it is for skipgram, cbow, ngram, deepwalk and node2vec" in refused(
+    assert "complex has no --window: it is for skipgram, cbow, ngram, deepwalk, node2vec and item2vec" in refused(
         *TRAIN, "--out", "out", "--window", "3"
     )
     assert "triples have adasum," in refused(*TRAIN, "--out", "out", "--logical-hosts", "2", "--sync", "server:async")
