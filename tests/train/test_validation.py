@@ -39,6 +39,7 @@ def triples(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def clicks(tmp_path_factory: pytest.TempPathFactory) -> PlantedFiles:
+    pytest.importorskip("torch", reason='needs pip install "any2vec[torch]"')
     return plant(tmp_path_factory.mktemp("clicks"), 1500, 500)
 
 
@@ -222,7 +223,16 @@ def test_words_keep_the_epoch_with_the_best_correlation(tmp_path: Path) -> None:
         any2vec.fit(model, lines, validate=[("nobody", "nowhere", 1), ("no", "none", 2)], **options)
 
 
-def test_what_cannot_be_validated_on_is_refused(triples: tuple[Path, Path], clicks: PlantedFiles) -> None:
+def test_clicks_that_cannot_be_validated_on_are_refused(clicks: PlantedFiles) -> None:
+    with pytest.raises(DataError, match="labels of one class only"):
+        fit_clicks(clicks, validate=0.001)
+    with pytest.raises(InputError, match="leave out patience"):
+        fit_clicks(clicks, patience=1, hosts={"logical_hosts": 2, "sync": "bsp", "cache": "bagpipe:20"})
+    with pytest.raises(InputError, match="leaves 1,500 to train and 0"):
+        fit_clicks(clicks, validate=0.0001)
+
+
+def test_what_cannot_be_validated_on_is_refused(triples: tuple[Path, Path]) -> None:
     with pytest.raises(InputError, match="say what to validate on"):
         fit_triples(triples, validate=None, patience=2)
     with pytest.raises(InputError, match=r"between 0 and 1, got 1\.5"):
@@ -233,12 +243,6 @@ def test_what_cannot_be_validated_on_is_refused(triples: tuple[Path, Path], clic
         fit_triples(triples, validate=[("no", "such", "name")])
     with pytest.raises(InputError, match="each has a name that no other has"):
         any2vec.fit(MODEL, [("a", "r", "b"), ("c", "s", "d")], validate=0.5)
-    with pytest.raises(DataError, match="labels of one class only"):
-        fit_clicks(clicks, validate=0.001)
-    with pytest.raises(InputError, match="leave out patience"):
-        fit_clicks(clicks, patience=1, hosts={"logical_hosts": 2, "sync": "bsp", "cache": "bagpipe:20"})
-    with pytest.raises(InputError, match="leaves 1,500 to train and 0"):
-        fit_clicks(clicks, validate=0.0001)
     with pytest.raises(InputError, match="judged, not by a share"):
         any2vec.fit("skipgram", [["a", "b"]] * 10, validate=0.1)
     with pytest.raises(InputError, match=r"deepwalk has no --validate .*judged by classes or links"):

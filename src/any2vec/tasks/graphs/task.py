@@ -39,13 +39,13 @@ class Graphs(Task):
         "gatv2": f"{_CONFIG}:GATv2", "gin": f"{_CONFIG}:GIN", "appnp": f"{_CONFIG}:APPNP", "sgc": f"{_CONFIG}:SGC",
     }  # fmt: skip
     about: ClassVar = {
-        "graphsage": "classes of nodes from features: own and the mean of sampled neighbors (GraphSAGE)",
-        "gcn": "classes of nodes from features: graph convolutions, sampled or over the full graph (GCN)",
-        "gat": "classes of nodes from features: attention to neighbors (GAT)",
-        "gatv2": "classes of nodes from features: attention to neighbors whose order depends on who asks (GATv2)",
-        "gin": "classes of nodes from features: an MLP of own and summed neighbors (GIN)",
-        "appnp": "classes of nodes from features: an MLP, propagated by personalized PageRank (APPNP)",
-        "sgc": "classes of nodes from features: a linear model of what convolutions have smoothed (SGC)",
+        "graphsage": "classes of nodes by own and sampled neighbors' features (GraphSAGE)",
+        "gcn": "classes of nodes by graph convolutions (GCN)",
+        "gat": "classes of nodes by attention to neighbors (GAT)",
+        "gatv2": "classes of nodes by dynamic attention to neighbors (GATv2)",
+        "gin": "classes of nodes by an MLP of own and summed neighbors (GIN)",
+        "appnp": "classes of nodes by an MLP and personalized PageRank (APPNP)",
+        "sgc": "classes of nodes by a linear model of smoothed features (SGC)",
     }
     reading: ClassVar = {
         "graph": "any2vec.data.options:GraphOptions", "nodes": "any2vec.data.options:NodeOptions",

@@ -31,7 +31,7 @@ class StreamOptions:
     half_life: Annotated[int | None, Whole(1, 2**50)] = None
     """words after which counts are halved; default never"""
     words: Annotated[int | None, Whole(1, 2**62)] = None
-    """stop with the line that reaches so many words, 1 or more"""
+    """stop with the line that reaches it, 1 or more"""
     steps: Annotated[int | None, Whole(1, 2**62)] = None
     """stop after so many batches, 1 or more"""
     seconds: Annotated[float | None, Number(0, 1e12, open_low=True)] = None
