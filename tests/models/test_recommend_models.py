@@ -153,6 +153,15 @@ def test_item_sets_are_the_users_items_in_another_order_each_epoch() -> None:
     assert not np.array_equal(orders[0], orders[1])
 
 
+def test_few_items_are_not_dropped_wholesale() -> None:
+    """Of 40 items each has 250 times the share of the threshold: by it alone, a sixteenth would be trained on."""
+    rng = np.random.default_rng(1)
+    pairs = [(u, int(i)) for u in range(80) for i in rng.choice(10, 7, replace=False) + 10 * (u % GROUPS)]
+    train, test = read_interactions(pairs).split(0.3)
+    recall = evaluate_recommend(any2vec.fit(any2vec.Item2Vec(), train, threads=1).scorer, test, train, k=3).recall
+    assert recall > 0.4  # 2 of the 33 that are left, in 3 guesses: 0.09 by chance
+
+
 @each
 def test_it_learns_the_groups(model: Any) -> None:
     data = planted()

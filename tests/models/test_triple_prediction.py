@@ -112,6 +112,8 @@ def test_what_is_refused() -> None:
         scorer.predict("e1", "r1", k=0)
     with pytest.raises(UnknownKeyError, match="relation 'e1' is not among the 3"):
         scorer.predict("e1", "e1")
+    with pytest.raises(UnknownKeyError, match="Query 2: entity 'nobody' is not among"):
+        scorer.predict_many([("e1", "r1", None), ("nobody", "r1", None)])
     scorer.vectors[3] = np.nan
     with pytest.raises(DataError, match="diverged"):
         scorer.predict("e1", "r1")

@@ -141,3 +141,10 @@ def test_options_that_do_not_go_together() -> None:
             InteractionOptions(**options)
     with pytest.raises(InputError, match="lines of text"):
         read_interactions(SOURCES["table"], InteractionOptions(lists=True))
+
+
+def test_an_empty_table_has_no_interactions() -> None:
+    import pyarrow as pa
+
+    with pytest.raises(DataError, match="There are no interactions"):
+        read_interactions(pa.table({"user": ["a"], "item": ["b"]})[:0])

@@ -111,6 +111,8 @@ def test_a_transformer_of_scikit_learn(tmp_path: Path) -> None:
 def test_illegal_parameters_speak_up(parameters: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
         a2v.SIFEncoder(**({"embeddings": words()} | parameters)).fit(["w1"])
+    with pytest.raises(InputError, match="There are no documents"):
+        a2v.SIFEncoder(words()).fit([])
     with pytest.raises(InputError, match="list of strings"):
         a2v.SIFEncoder(words()).fit("w1")
 

@@ -173,6 +173,8 @@ def test_clicks_of_a_table(visits: tuple[dict[str, list[object]], np.ndarray]) -
     schema = any2vec.ClickSchema(categorical=["user"], ids="vocabulary")
     users = ClickClassifier(model="fm", schema=schema, dim=4, epochs=5, threads=1).fit(columns, classes)
     assert users.predict_proba({"user": ["u1", "u2", "new"]})[:, 1].argmax() == 0
+    with pytest.raises(InputError, match="no rows in the table"):
+        ClickClassifier().fit(pa.table(columns)[:0], classes[:0])
     with pytest.raises(InputError, match="binary"):
         ClickClassifier().fit(columns, np.arange(1500) % 3)
 

@@ -225,6 +225,7 @@ def test_a_folder_of_another_model_is_reported(tmp_path: Path) -> None:
         ({"init": "words"}, r"complex has no --init \(init\): its rows have optimizer states, which other vectors"),
         ({"schema": "criteo"}, "complex has no options of reading clicks: it reads triples; leave them out"),
         ({"data": []}, "There are no triples"),
+        ({"data": [("a", "r", None)]}, "None for a name"),
         ({"data": [("a", "b", "c"), ("a", "b")]}, "Triples have three names each, edges two"),
     ],
 )

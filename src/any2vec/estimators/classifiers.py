@@ -93,6 +93,8 @@ class ClickClassifier(ClassifierMixin, BaseEstimator):
         """Columns by name; those of an array are x0, x1, ..."""
         if is_table(X):
             columns = columns_of(X)
+            if not columns or not len(next(iter(columns.values()))):
+                raise InputError("There are no rows in the table; give at least one.")
         else:
             rows = validate_data(self, X, reset=is_first, dtype=np.float64)
             columns = {f"x{place}": np.ascontiguousarray(rows[:, place]) for place in range(rows.shape[1])}

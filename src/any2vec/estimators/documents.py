@@ -67,15 +67,18 @@ class SIFEncoder(TransformerMixin, BaseEstimator):
     def fit_blocks(self, X: Any) -> Iterator[np.ndarray]:
         """As `fit`, and gives the weighted means as they come, float32 (B, D) a block; fitted when all are taken.
 
-        Raises InputError for illegal parameters.
+        Raises InputError for illegal parameters, or where there are no documents.
         """
         embeddings = self._checked()
         counts = embeddings.counts if embeddings.counts is not None else self._counted(X)
         self.weights_ = (self.a / (self.a + counts / max(counts.sum(), 1))).astype(np.float32)
-        moment_DD = np.zeros((embeddings.dim, embeddings.dim))
+        moment_DD, size = np.zeros((embeddings.dim, embeddings.dim)), 0
         for mean_BD in self.means(X):
             moment_DD += mean_BD.T.astype(np.float64) @ mean_BD
+            size += len(mean_BD)
             yield mean_BD
+        if not size:
+            raise InputError("There are no documents; give at least one.")
         _, vector_DD = np.linalg.eigh(moment_DD)
         self.components_ = np.ascontiguousarray(vector_DD[:, ::-1][:, : self.components].T, np.float32)
         self.n_features_out_ = embeddings.dim

@@ -258,7 +258,9 @@ class Task(ABC):
         Raises:
             InputError: there is no such test; the folder is of another task.
         """
-        raise InputError(f"There is no test of models of {self.title} by that name; see any2vec evaluate --help.")
+        raise InputError(
+            f"There is no test of models of {self.title} by that name; see any2vec evaluate --help, and any2vec score."
+        )
 
     def score(self, folder: Path, data: Path) -> Iterator[str] | None:
         """A line with its score for each row of a file like that of training: `any2vec score DIR FILE`.

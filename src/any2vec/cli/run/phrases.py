@@ -11,7 +11,7 @@ import typer
 from any2vec.checks import MAX_THREADS
 from any2vec.cli.bar import Bar
 from any2vec.cli.options import Flag, flags_of, out_option, with_flags
-from any2vec.cli.output import AsJson, columns, details, guarded, print_json, show
+from any2vec.cli.output import AsJson, columns, details, guarded, note, print_json, show
 from any2vec.cli.run.flags import check_input
 from any2vec.data.io.storage import check_file_free
 from any2vec.data.options import PhraseOptions, TextOptions
@@ -82,7 +82,9 @@ def _phrases(
     ]
     best = sorted(found.scores.items(), key=lambda pair: -pair[1])[:_SHOWN]
     rows = [(phrase, f"{score:.4g}") for phrase, score in best]
-    show(details("", pairs), columns("highest scores", ["phrase", "score"], rows))
+    show(details("", pairs), *([columns("highest scores", ["phrase", "score"], rows)] if rows else []))
+    if not rows:
+        note("No two words came together often enough; lower --threshold or --min-count.", quiet)
 
 
 phrases = with_flags(guarded(_phrases), phrase_flags())

@@ -126,7 +126,7 @@ def _wanted(source: Any, found: list[str], schema: ClickSchema, needs_label: boo
         if column not in found:
             raise DataError(
                 f"{display(source)} has no column {column!r}; {did_you_mean(column, found)} "
-                f"{_other_delimiter(found) or 'Name the columns in the schema as the file does.'}"
+                f"{_other_delimiter(found) or 'Name them as the schema does, or the other way round.'}"
             )
         if found.count(column) > 1:
             raise DataError(f"{display(source)} has two columns named {column!r}; rename one.")

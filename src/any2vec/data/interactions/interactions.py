@@ -138,6 +138,8 @@ def read_interactions(
         weights.append(np.ones(len(found.items), np.float32) if found.weight_M is None else found.weight_M)
         integers &= found.are_integers
         ignored = max(ignored, found.ignored_columns)
+    if not weights:
+        raise DataError("There are no interactions; give at least one.")
     user_M, item_M, weight_M = (np.concatenate(part) for part in (*rows, weights))
     keys = [one.keys() for one in names]
     if sides is None:

@@ -254,6 +254,8 @@ def _list_columns(source: Any) -> Iterator[TripleColumns]:
         raise DataError(f"Triples have three names each, edges two; got rows of {sorted(sizes)}.")
     if not columns or not columns[0]:
         raise DataError("There are no triples; give at least one.")
+    if any(name is None for column in columns for name in column):
+        raise DataError("A triple has None for a name; leave such triples out.")
     integers = [all(text_of(name) and not isinstance(name, str) for name in column) for column in columns]
     texts = [pa.array(list(map(str, column)), pa.large_string()) for column in columns]
     yield TripleColumns(texts, are_integers=_of_sides(integers))

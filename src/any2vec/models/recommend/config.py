@@ -102,7 +102,7 @@ class Item2Vec(SequenceModel):
     learning_rate: float = 0.05
     """initial learning rate, in (0, 1]"""
     subsample: float = 1e-4
-    """subsampling threshold, 0..1; 0: off"""
+    """subsampling threshold, 0..1, raised where items are few; 0: off"""
     min_count: int = field(default=1, metadata={"flag": False})
     """always 1: every item gets a vector"""
     max_vocab: None = field(default=None, metadata={"flag": False})

@@ -28,6 +28,8 @@ from any2vec.types import ProgressLine, Round, Span, Stats, Work
 Tables = dict[str, np.ndarray]
 _SIDES = ("users", "items")
 _PIECES = 32
+_LEAST_THRESHOLD = 0.37
+"""of subsampling, in mean shares of an item: of 3,700 items, as ml-1m has, the default 1e-4 exactly"""
 """of an epoch of ALS at least, so that threads share it evenly"""
 
 
@@ -142,7 +144,9 @@ def _item2vec(model: Item2Vec, data: Interactions, threads: int, seed: int, tabl
     if tables is None:
         tables = {name: np.zeros((len(data.items), model.dim), np.float32) for name in ("input", "output")}
         fill_uniform(tables["input"], np.arange(len(data.items)), stream_key(seed, PURPOSE_INIT), model.start_spread)
-    keep_I = keep_probabilities(count_I, model.subsample)
+    # Where there are few items each has a large share, and a threshold made for many would leave next to nothing.
+    threshold = max(model.subsample, _LEAST_THRESHOLD / len(data.items)) if model.subsample else 0.0
+    keep_I = keep_probabilities(count_I, min(threshold, 1.0))
     kept = float((keep_I * count_I).sum() / max(1, count_I.sum()))
     block = block_positions(model, kept)
     source.unit = block

@@ -71,7 +71,7 @@ def predict(
     """As `TripleScorer.predict_many`."""
     if not isinstance(k, int | np.integer) or k < 1:
         raise InputError(f"k must be a whole number of at least 1, not {k!r}.")
-    row_Q3 = np.array([_rows_of(scorer, query) for query in queries], np.int64).reshape(-1, 3)
+    row_Q3 = np.array(_rows_of_all(scorer, queries), np.int64).reshape(-1, 3)
     missing_Q = np.array([query.missing for query in queries], np.int64)
     if (missing_Q == 1).any() and not scorer.model.has_relations:
         raise InputError(f"{scorer.model.name} does not tell relations apart, so none is likelier; give the relation.")
@@ -89,6 +89,18 @@ def predict(
             score_BN[known.pairs(asked_B3[:, one], asked_B3[:, other])] = -np.inf
             for query, score_N in zip(part.tolist(), score_BN, strict=True):
                 found[query] = [(names[row], float(score_N[row])) for row in _best(score_N, k)]
+    return found
+
+
+def _rows_of_all(scorer: TripleScorer, queries: Sequence[Query]) -> list[list[int]]:
+    found: list[list[int]] = []
+    for query in queries:
+        try:
+            found.append(_rows_of(scorer, query))
+        except UnknownKeyError as error:
+            if len(queries) == 1:
+                raise
+            raise UnknownKeyError(f"Query {len(found) + 1:,}: {error}") from error
     return found
 
 
