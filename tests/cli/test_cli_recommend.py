@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cli_runs import done, refused
+from cli_runs import done, refused, run
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +31,14 @@ def test_items_for_users(likes: Path) -> None:
     assert had & {one["item"] for one in json.loads(done("recommend", run, "u0", "--json"))["items"]}
     assert len(json.loads(done("recommend", run, "u0", "u1", "--json"))["lists"]) == 2
     assert "for u1" in done("recommend", run, "u0", "u1") and "cosine" in done("nearest", run, "i3")
+
+
+def test_what_excludes_nothing_is_said(likes: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.tsv"
+    other.write_text("nobody\tnothing\n")
+    for file, is_said in ((other, True), (likes / "train.tsv", False)):
+        found = run("recommend", str(likes / "run"), "u0", "--exclude-seen", str(file))
+        assert found.exit_code == 0 and ("nothing is left out" in found.stderr) is is_said
 
 
 def test_users_of_a_file_to_a_file(likes: Path, tmp_path: Path) -> None:

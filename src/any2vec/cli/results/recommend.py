@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from any2vec.cli.output import AsJson, columns, details, guarded, print_json, show
+from any2vec.cli.output import AsJson, columns, details, guarded, note, print_json, show
 from any2vec.data.io.storage import atomic_file, check_file_free
 from any2vec.errors import InputError
 from any2vec.train.registry import task_of_run
@@ -81,7 +81,10 @@ def recommend(
     recommender = Recommender.load(run)
     asked = users or _users_of(users_file, recommender)
     row_B = recommender.rows_of(asked)
-    blocks = recommender.best(row_B, k, recommender.known(seen))
+    left_out = recommender.known(seen)
+    if left_out is not None and not len(left_out):
+        note("--exclude-seen has no pair of a user and an item of the training data: nothing is left out.")
+    blocks = recommender.best(row_B, k, left_out)
     if users and out is None:
         _show(asked, recommender, list(blocks), as_json)
         return
