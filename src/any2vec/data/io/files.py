@@ -107,7 +107,7 @@ def text_form(name: str) -> str:
 def is_table(source: Any) -> bool:
     """Whether it is a table in memory: of any library that offers the Arrow PyCapsule interface, a Dataset of Hugging
     Face, a dict of columns, or a list of dicts, its rows."""
-    if isinstance(source, Mapping) and not hasattr(source, "shape"):  # which a sparse matrix by keys has
+    if isinstance(source, Mapping) and not hasattr(source, "tocoo"):  # which a sparse matrix by keys has
         sized = (hasattr(column, "__len__") and not isinstance(column, str) for column in source.values())
         return bool(source) and all(isinstance(key, str) for key in source) and all(sized)
     if isinstance(source, list):
