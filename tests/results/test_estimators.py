@@ -183,8 +183,11 @@ def test_the_protocol_of_scikit_learn() -> None:
     pytest.importorskip("torch", reason="models of clicks need torch (the extra any2vec[torch])")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        # Where pandas is installed this check gives integers as a frame, too, whose integers are categories.
+        known = {"check_classifier_data_not_an_array": "integers of a table are categories, those of an array numbers"}
         found = check_estimator(
-            ClickClassifier(model="logistic", epochs=20, threads=1, batch_size=8), on_fail=None, on_skip=None
-        )
+            ClickClassifier(model="logistic", epochs=20, threads=1, batch_size=8), on_fail=None, on_skip=None,
+            expected_failed_checks=known,
+        )  # fmt: skip
     failed = {one["check_name"]: one["exception"] for one in found if one["status"] == "failed"}
     assert not failed and len(found) > 40
