@@ -210,7 +210,10 @@ OPTIONS: list[tuple[list[str], str]] = [
     (["train", "dlmr", *TRAIN[2:]], "There is no model 'dlmr' here; did you mean 'dlrm'"),
     (["train", "fm", *TRAIN[2:]], "fm has no --bottom: it is for dlrm; leave it out"),
     ([*TRAIN, "--layers", "8"], "dlrm has no --layers: it is for deepfm and ga-mlp; leave it out"),
-    ([*TRAIN, "--window", "3"], "dlrm has no --window: it is for skipgram, cbow, ngram, deepwalk, node2vec and item2vec"),
+    (
+        [*TRAIN, "--window", "3"],
+        "dlrm has no --window: it is for skipgram, cbow, ngram, deepwalk, node2vec and item2vec; leave",
+    ),
     ([*TRAIN, "--scheme", "rep-opt"], "dlrm has no --scheme (scheme): rows travel as each batch needs them; leave it"),
     ([*TRAIN, "--lowercase"], "dlrm has no --lowercase: it is for skipgram, cbow and ngram; leave it out"),
     ([*TRAIN, "--directed"], "dlrm has no --directed: it is for deepwalk, node2vec, ga-mlp, graphsage, gcn"),
