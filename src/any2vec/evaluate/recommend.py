@@ -91,10 +91,9 @@ def evaluate_recommend(
     ideal_K = np.concatenate([[0.0], np.cumsum(gain_K)])
     for item_BK, _ in recommender.best(user_U[asked], k, left_out, threads):
         part = asked[place : place + len(item_BK)]
-        count_B = np.diff(data.indptr)[part]
-        own = np.concatenate([np.arange(data.indptr[user], data.indptr[user + 1]) for user in part])
-        pair_E = np.repeat(np.arange(len(part)), count_B) * num_items + item_I[data.item_E[own]]
-        pair_E = pair_E[item_I[data.item_E[own]] >= 0]
+        indptr_B, item_E = data.of_users(part)
+        count_B, item_E = np.diff(indptr_B), item_I[item_E]
+        pair_E = (np.repeat(np.arange(len(part)), count_B) * num_items + item_E)[item_E >= 0]
         pair_BK = np.arange(len(part))[:, None] * num_items + item_BK
         is_hit_BK = np.isin(pair_BK, pair_E) & (item_BK >= 0)
         recall_U[place : place + len(part)] = is_hit_BK.sum(axis=1) / count_B

@@ -21,6 +21,7 @@ from any2vec.data.triples.triples import TripleReport, Triples, read_triples
 from any2vec.data.vocab.user_keys import UserKeys
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import DataError, FormatError, InputError
+from any2vec.kernels.common.ranges import positions_in
 
 HITS = (1, 3, 10)
 _BLOCK_NUMBERS = 1 << 23
@@ -109,10 +110,7 @@ class Known:
         """(place in the block int64 (K,), answer int64 (K,)) of all known answers to these queries."""
         query_B = self._query(given_B, relation_B)
         start_B, stop_B = (np.searchsorted(self._query_K, query_B, side) for side in ("left", "right"))
-        count_B = stop_B - start_B
-        place_K = np.repeat(np.arange(len(query_B)), count_B)
-        offset_K = np.arange(len(place_K)) - np.repeat(np.cumsum(count_B) - count_B, count_B)
-        return place_K, self._answer_K[start_B[place_K] + offset_K]
+        return np.repeat(np.arange(len(query_B)), stop_B - start_B), self._answer_K[positions_in(start_B, stop_B)]
 
     def _query(self, given: np.ndarray, relation: np.ndarray) -> np.ndarray:
         return np.asarray(given, np.int64) * self.num_relations + relation

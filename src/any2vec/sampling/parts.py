@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from any2vec.kernels.common.ranges import positions_in
 from any2vec.plan.sharding.nodes import NodeSharding
 from any2vec.types import Csr
 
@@ -90,8 +91,7 @@ def cut_part(csr: Csr, sharding: NodeSharding, rank: int, is_directed: bool) -> 
     indices = np.empty(indptr[-1], np.int32)
     weights = np.empty(indptr[-1] if len(csr.weights) else 0, np.float32)
     for first, stop in pairwise(_blocks_of_rows(indptr)):
-        here, degrees = slice(indptr[first], indptr[stop]), np.diff(indptr[first : stop + 1])
-        places = np.arange(here.start, here.stop) + np.repeat(starts[first:stop] - indptr[first:stop], degrees)
+        here, places = slice(indptr[first], indptr[stop]), positions_in(starts[first:stop], stops[first:stop])
         indices[here] = csr.indices[places]
         if len(weights):
             weights[here] = csr.weights[places]

@@ -17,6 +17,7 @@ from any2vec.data.triples.rows import KnownRows
 from any2vec.data.vocab.found_texts import FoundTexts, integer_keys
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import DataError
+from any2vec.kernels.common.ranges import positions_in
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +63,12 @@ class Interactions:
     def users_of_pairs(self) -> np.ndarray:
         """int32 (E,): the user of each pair."""
         return np.repeat(np.arange(len(self.users), dtype=np.int32), np.diff(self.indptr))
+
+    def of_users(self, user_B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(indptr int64 (B + 1,), items int32): those of some users by row, as `indptr` and `item_E` are of all."""
+        start_B, stop_B = self.indptr[user_B], self.indptr[user_B + 1]
+        indptr_B = np.concatenate([np.zeros(1, np.int64), np.cumsum(stop_B - start_B)])
+        return indptr_B, self.item_E[positions_in(start_B, stop_B)]
 
     def counts(self) -> np.ndarray:
         """Users of each item, int64 (I,)."""

@@ -24,6 +24,7 @@ from any2vec import machine
 from any2vec.data.attributed.features import FeatureRows
 from any2vec.data.attributed.scratch import GrowingRows
 from any2vec.errors import InputError
+from any2vec.kernels.common.ranges import positions_in
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of
 from any2vec.models.networks.sizing import (
     FLOAT,
@@ -153,9 +154,7 @@ class Inference:
 
     def _places(self, ids: np.ndarray) -> np.ndarray:
         """Places of the entries of some rows of the adjacency."""
-        start_K, size_K = self.csr.indptr[ids], self.csr.indptr[ids + 1] - self.csr.indptr[ids]
-        stop_K = np.cumsum(size_K)
-        return np.repeat(start_K - stop_K + size_K, size_K) + np.arange(stop_K[-1])
+        return positions_in(self.csr.indptr[ids], self.csr.indptr[ids + 1])
 
     def _batches(self, layer: _Step, rows: Rows, ids: np.ndarray | None, room: int) -> Iterator[torch.Tensor]:
         """What a layer gives for some nodes, in their order."""

@@ -135,14 +135,9 @@ class Recommender:
         return np.ascontiguousarray(score_BI, np.float32)
 
     def _best(self, row_B: np.ndarray, k: int, exclude: Interactions | None) -> tuple[np.ndarray, np.ndarray]:
-        count_B = np.zeros(len(row_B), np.int64)
-        left_out_E = np.zeros(0, np.int32)
+        indptr_B, left_out_E = np.zeros(len(row_B) + 1, np.int64), np.zeros(0, np.int32)
         if exclude is not None:
-            begin_B = exclude.indptr[row_B]
-            count_B = exclude.indptr[row_B + 1] - begin_B
-            within_E = np.arange(int(count_B.sum())) - np.repeat(np.cumsum(count_B) - count_B, count_B)
-            left_out_E = exclude.item_E[np.repeat(begin_B, count_B) + within_E]
-        indptr_B = np.concatenate([np.zeros(1, np.int64), np.cumsum(count_B)])
+            indptr_B, left_out_E = exclude.of_users(row_B)
         shape = len(row_B), min(k, len(self.items))
         item_BK, best_BK = np.empty(shape, np.int32), np.empty(shape, np.float32)
         best_items(self.scores(row_B), indptr_B, left_out_E, item_BK, best_BK)

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from any2vec.kernels.common.ranges import positions_in
 from any2vec.kernels.common.rng import PURPOSE_ORDER, stream_key
 from any2vec.kernels.triples.query_batches import group_queries, pack_queries
 from any2vec.models.triples.config import TripleModel
@@ -96,7 +97,7 @@ class Queries:
         count_Q = np.minimum(at_G1[low + 1 : high + 1], stop) - begin_Q
         first_Q1 = np.concatenate([[0], np.cumsum(count_Q)])
         source_Q = self._first_G1[query_Q] + begin_Q - at_G1[low:high]
-        place_B = np.repeat(source_Q - first_Q1[:-1], count_Q) + np.arange(stop - start)
+        place_B = positions_in(source_Q, source_Q + count_Q)
         return QueryBatch(
             self._given_G[query_Q], self._relation_G[query_Q], self._is_turned_G[query_Q], first_Q1,
             self.answer_N[place_B],
