@@ -17,21 +17,8 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.formats import FORMATS, guess_format, table, vocabulary
 from any2vec.formats.vocabulary import parse_vocabulary
+from vector_files import NAMES
 
-NAMES = {
-    "folder": "run",
-    "word2vec": "v.txt",
-    "word2vec-binary": "v.bin",
-    "fasttext": "v.fasttext.bin",
-    "glove": "v.glove",
-    "safetensors": "v.safetensors",
-    "parquet": "v.parquet",
-    "arrow": "v.arrow",
-    "npz": "v.npz",
-    "npy": "v.npy",
-    "tensorboard": "projector",
-    "kv": "v.kv",
-}
 INDEXES = ("usearch", "faiss")
 WITH_OUTPUT = {"folder", "safetensors", "parquet", "arrow", "npz"}
 WITHOUT_COUNTS = {"word2vec", "word2vec-binary", "glove"}

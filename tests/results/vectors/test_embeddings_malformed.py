@@ -13,23 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import vector_files
 from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, DataError, FormatError, StorageError
 from any2vec.formats import FORMATS
 
-NAMES = {
-    "folder": "run",
-    "word2vec": "v.txt",
-    "word2vec-binary": "v.bin",
-    "fasttext": "v.fasttext.bin",
-    "glove": "v.glove",
-    "safetensors": "v.safetensors",
-    "parquet": "v.parquet",
-    "arrow": "v.arrow",
-    "npz": "v.npz",
-    "npy": "v.npy",
-    "tensorboard": "projector",
-}
+NAMES = {format: name for format, name in vector_files.NAMES.items() if format != "kv"}
 """kv apart: gensim's pickles run code, so damaged ones are not opened here"""
 MANY = {"word2vec": 90, "word2vec-binary": 90, "glove": 60}
 FEW = 45
