@@ -14,7 +14,7 @@ import numpy as np
 from any2vec.embeddings import Embeddings
 from any2vec.models.clicks.config import CLICK_MODELS
 from any2vec.models.registry import known_models
-from any2vec.report.layout import NUM_COLORS, clusters
+from any2vec.report.layout import NUM_COLORS, clusters, unit_rows
 
 OTHER = -1
 """the group of what has no color of its own"""
@@ -111,8 +111,7 @@ def _alike(embeddings: Embeddings, rows: np.ndarray, seed: int) -> tuple[np.ndar
     """Groups by k-means, named by the items nearest to their middles."""
     if not len(rows):
         return np.empty(0, np.int64), ()
-    vectors = np.asarray(embeddings.vectors[rows], np.float64)
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = unit_rows(np.asarray(embeddings.vectors[rows], np.float64))
     group_N = clusters(unit, seed)
     names = embeddings.keys.names
     legend = []

@@ -12,7 +12,8 @@ _SLOTS = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
 """where a label may sit around its point: right first"""
 
 
-def _unit(vectors_ND: np.ndarray) -> np.ndarray:
+def unit_rows(vectors_ND: np.ndarray) -> np.ndarray:
+    """Rows of length 1; 0 stays 0."""
     norms = np.linalg.norm(vectors_ND, axis=1, keepdims=True)
     return vectors_ND / np.where(norms > 0, norms, 1.0)
 
@@ -27,7 +28,7 @@ def flatten(vectors_ND: np.ndarray, seed: int) -> np.ndarray:
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
-    unit = _unit(vectors_ND)
+    unit = unit_rows(vectors_ND)
     if len(unit) < 10 or unit.shape[1] < 2:
         centerd = unit - unit.mean(axis=0)
         points = PCA(n_components=2).fit_transform(centerd) if unit.shape[1] >= 2 else np.column_stack([unit, 0 * unit])
@@ -49,7 +50,7 @@ def clusters(vectors_ND: np.ndarray, seed: int) -> np.ndarray:
     groups = min(_CLUSTERS, max(1, len(vectors_ND) // 8))
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # rows that coincide make fewer clusters than asked for
-        return np.asarray(KMeans(groups, random_state=seed, n_init=4).fit_predict(_unit(vectors_ND)))
+        return np.asarray(KMeans(groups, random_state=seed, n_init=4).fit_predict(unit_rows(vectors_ND)))
 
 
 def place_labels(

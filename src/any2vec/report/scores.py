@@ -78,11 +78,12 @@ def confusions(found: Predicted) -> Confusions | None:
             break
     else:
         return None
-    names, codes = np.unique(np.array(pairs, object).astype(str).ravel(), return_inverse=True)
-    count_CC = np.zeros((len(names), len(names)), np.int64)
-    np.add.at(count_CC, tuple(codes.reshape(-1, 2).T), 1)
+    from sklearn.metrics import confusion_matrix
+
+    known, predicted = zip(*pairs, strict=True)
+    names, count_CC = sorted({*known, *predicted}), confusion_matrix(known, predicted)
     order = np.argsort(-count_CC.sum(axis=1), kind="stable")
-    return Confusions(part, [str(names[at]) for at in order], count_CC[order][:, order])
+    return Confusions(part, [names[at] for at in order], count_CC[order][:, order])
 
 
 def by_class(found: Confusions) -> list[dict[str, Any]]:
