@@ -76,6 +76,8 @@ def recommend(
         out = None
     if out is not None:
         check_file_free(out, overwrite)
+    elif as_json and users_file is not None:
+        raise InputError("--json is for users behind the folder, or with --out; leave it out.")
     from any2vec.models.recommend.recommender import Recommender
 
     recommender = Recommender.load(run)
@@ -84,14 +86,12 @@ def recommend(
     left_out = recommender.known(seen)
     if left_out is not None and not len(left_out):
         note("--exclude-seen has no pair of a user and an item of the training data: nothing is left out.")
-    blocks = recommender.best(row_B, k, left_out)
     if users and out is None:
-        _show(asked, recommender, list(blocks), as_json)
+        answers: Any = recommender.recommend(users, k, left_out)
+        _print("user", "score", dict(zip(users, answers, strict=True)), as_json)
         return
-    lines = _lines(asked, recommender, blocks)
+    lines = _lines(asked, recommender, recommender.best(row_B, k, left_out))
     if out is None:
-        if as_json:
-            raise InputError("--json is for users behind the folder, or with --out; leave it out.")
         sys.stdout.writelines(lines)
         return
     with atomic_file(out, overwrite) as temporary, temporary.open("w", encoding="utf-8") as file:
@@ -124,16 +124,6 @@ def _lines(asked: list[str], recommender: Any, blocks: Iterator[tuple[np.ndarray
             if item >= 0
         )
         place += len(item_BK)
-
-
-def _show(asked: list[str], recommender: Any, blocks: list[tuple[np.ndarray, np.ndarray]], as_json: bool) -> None:
-    names, rows = recommender.items.names, [
-        (items, scores) for block in blocks for items, scores in zip(block[0].tolist(), block[1].tolist(), strict=True)
-    ]  # fmt: skip
-    answers = [
-        [(names[item], score) for item, score in zip(items, scores, strict=True) if item >= 0] for items, scores in rows
-    ]
-    _print("user", "score", dict(zip(asked, answers, strict=True)), as_json)
 
 
 def _recommend_values(

@@ -28,9 +28,9 @@ from any2vec.types import ProgressLine, Round, Span, Stats, Work
 Tables = dict[str, np.ndarray]
 _SIDES = ("users", "items")
 _PIECES = 32
-_LEAST_THRESHOLD = 0.37
-"""of subsampling, in mean shares of an item: of 3,700 items, as ml-1m has, the default 1e-4 exactly"""
 """of an epoch of ALS at least, so that threads share it evenly"""
+_LEAST_THRESHOLD = 0.37
+"""of subsampling, in mean shares of an item: of 3,700 items, about as many as ml-1m has, the default 1e-4"""
 
 
 def fresh_rows(side: str, rows: int, model: BPR | ALS, seed: int) -> np.ndarray:
