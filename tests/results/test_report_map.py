@@ -116,7 +116,7 @@ def test_each_column_of_clicks_has_its_share() -> None:
 
 def test_the_size_of_the_map_has_bounds(tmp_path: Path) -> None:
     Embeddings(["a", "b", "c"], rows(3)).save(tmp_path / "run")
-    with pytest.raises(InputError, match="map_items must be 3 to 10,000, got 2"):
+    with pytest.raises(InputError, match="map_items must be a whole number from 3 to 10,000, got 2"):
         write_report(tmp_path / "run", map_items=2)
 
 

@@ -86,7 +86,8 @@ class LiveRun:
             with suppress(OSError):
                 age = max(0.0, time.time() - log.stat().st_mtime)
         last = records[-1] if records else {}
-        state, is_stream = self._state(age), (self.folder / _STREAM).exists()
+        is_stream = (self.folder / _STREAM).exists()
+        state = self._state(age, is_stream)
         left = None if is_stream or state not in ("running", "silent") else _seconds_left(last)
         return View(
             self.folder.resolve().name, state, age, self._about(), last, is_stream, self._has_vectors(), left,
@@ -104,12 +105,12 @@ class LiveRun:
     def _has_vectors(self) -> bool:
         return any((place / "meta.json").exists() for place in (self.folder / "latest", self.folder))
 
-    def _state(self, age: float | None) -> str:
+    def _state(self, age: float | None, is_stream: bool) -> str:
         if is_locked(self.folder) is False:
             if age is None:
                 return "waiting"
-            is_stopped = has_unfinished_run(self.folder) and not (self.folder / _STREAM).exists()
-            return "stopped" if is_stopped else "ended"  # a stream keeps its checkpoint
+            is_stopped = has_unfinished_run(self.folder) and not is_stream  # which keeps its checkpoint
+            return "stopped" if is_stopped else "ended"
         if age is None:
             return "waiting"
         return "running" if age < SILENT else "silent"

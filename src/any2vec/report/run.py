@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.checks import parse_json
+from any2vec.checks import check_whole, parse_json
 from any2vec.data.attributed.predictions import Predicted
 from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.embeddings import Embeddings
@@ -112,12 +112,11 @@ def write_report(
         InputError: `run_dir` is no run folder, an item is unknown, or map_items is out of range.
         FormatError: it is damaged. StorageError: the page cannot be written, or something else is in its place.
     """
+    check_whole("map_items", map_items, 3, MOST_MAP_ITEMS)
     run = read_run(Path(run_dir))
     page = Path(out) if out is not None else Path(run_dir) / "report.html"
     check_replaceable(page, overwrite)
     rows = [run.embeddings.row(item) for item in items]
-    if not 3 <= map_items <= MOST_MAP_ITEMS:
-        raise InputError(f"map_items must be 3 to {MOST_MAP_ITEMS:,}, got {map_items!r}.")
     mapped = _map(run, map_items, seed)
     figures = [*([mapped[0]] if mapped else []), *_figures(run)]
     text = render(
