@@ -57,7 +57,8 @@ class JoinedCorpus:
         self._num_types = len(corpus.vocabulary)
         self._row_of: dict[str, int] = {}
         self._passes: list[PairTable] = []
-        connector = [row for word in connectors if (row := self._rows([word]).get(word)) is not None]
+        row_of = self._rows([*connectors])
+        connector = [row_of[word] for word in connectors if word in row_of]
         self.is_connector_T = np.zeros(self._num_types, np.bool_)
         self.is_connector_T[connector] = True
 
