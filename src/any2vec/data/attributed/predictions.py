@@ -21,9 +21,9 @@ _LIKELY = 0.5
 
 def class_shares(score_NC: np.ndarray) -> np.ndarray:
     """float64 (N, C): shares of 1 over the classes, by softmax of the scores."""
-    wide_NC = score_NC.astype(np.float64)
-    share_NC = np.exp(wide_NC - wide_NC.max(axis=1, keepdims=True))
-    return np.asarray(share_NC / share_NC.sum(axis=1, keepdims=True))
+    from scipy.special import softmax
+
+    return np.asarray(softmax(score_NC.astype(np.float64), axis=1))
 
 
 class NodePredictions:
