@@ -26,6 +26,13 @@ def class_shares(score_NC: np.ndarray) -> np.ndarray:
     return np.asarray(softmax(score_NC.astype(np.float64), axis=1))
 
 
+def classes_said(share_NC: np.ndarray, is_multi_label: bool) -> np.ndarray:
+    """bool (N, C): of each node the likeliest class and, where it may have several, those above one half."""
+    is_said_NC = share_NC > _LIKELY if is_multi_label else np.zeros(share_NC.shape, np.bool_)
+    is_said_NC[np.arange(len(share_NC)), share_NC.argmax(axis=1)] = True
+    return is_said_NC
+
+
 class NodePredictions:
     """A row a node, in the order of the vectors: `node`, `split` (train, val, test, or nothing), `label`, `predicted`,
     `probability` of what is predicted. Where a node may have several classes, the last three are lists.
@@ -62,17 +69,16 @@ class NodePredictions:
 
     def _columns(self, rows: slice, pa: Any) -> dict[str, Any]:
         label, share_KC = self._label_N[rows], self._share(self._score_NC[rows])
-        best_K = share_KC.argmax(axis=1)
         names = pa.string()
         if label.ndim == 1:
+            best_K = share_KC.argmax(axis=1)
             about = {
                 "label": pa.array(self._classes[label], names),
                 "predicted": pa.array(self._classes[best_K], names),
                 "probability": pa.array(share_KC.max(axis=1), pa.float32()),
             }
         else:
-            is_said = share_KC > _LIKELY
-            is_said[np.arange(len(best_K)), best_K] = True
+            is_said = classes_said(share_KC, True)
             lists = {"label": label > 0, "predicted": is_said}
             about = {
                 name: pa.array([self._classes[:-1][one].tolist() for one in held], pa.list_(names))
