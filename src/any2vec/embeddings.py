@@ -322,8 +322,8 @@ class Embeddings:
         """Write to `path`: a reader finds all of a file or folder, or nothing.
 
         A matrix with its keys in a second file (safetensors, npy) and TensorBoard's files are each whole, one after the
-        other; the native folder is replaced as one. Only the folder keeps a subword encoder. An index
-        (usearch, faiss) is for searching in those libraries, and not read again.
+        other; the native folder is replaced as one. The folder keeps a subword encoder, fasttext one of n-grams, and
+        no other format any. An index (usearch, faiss) is for searching in those libraries, and not read again.
 
         Args:
             path: file or folder.
