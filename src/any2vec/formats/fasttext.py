@@ -117,8 +117,7 @@ def write(path: Path, table: Table, dtype: str) -> None:
 
     Raises InputError for a key with a blank.
     """
-    about = table.meta.get("maker", {})
-    has_grams = table.encoder is not None and about.get("kind") == "ngram"
+    has_grams, about = table.encoder is not None, table.meta.get("maker", {})
     buckets, min_n, max_n = (about[name] if has_grams else 0 for name in ("buckets", "min_n", "max_n"))
     rows, dim = table.vectors.shape
     names = list(table.keys)
