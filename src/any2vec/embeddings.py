@@ -17,6 +17,7 @@ from any2vec.encoders.encoder import SubwordEncoder, metadata_of, read_encoder
 from any2vec.errors import InputError, UnknownKeyError
 from any2vec.formats import libraries
 from any2vec.formats.indexes import build_index
+from any2vec.formats.norms import row_norms, unit_rows
 from any2vec.formats.table import Table, check_contents, check_sizes, check_writable
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ class Embeddings:
     def norms(self) -> np.ndarray:
         """Euclidean norms of the rows, float32 (N,), 1 for a zero row; computed once. FormatError for NaN rows."""
         if self._norms is None:
-            self._norms = neighbors.row_norms(self.vectors)
+            self._norms = row_norms(self.vectors)
         return self._norms
 
     def nearest(self, query: Any, k: int = 10, approximate: bool = False) -> Any:
@@ -221,7 +222,7 @@ class Embeddings:
         if approximate:
             named = self._named(*neighbors.search_index(self.index(), self.vectors, self.norms, vectors, k, banned))
         else:
-            groups = [(neighbors.unit_rows(vectors), 1)]
+            groups = [(unit_rows(vectors), 1)]
             named = self._named(*neighbors.top_rows(self.vectors, self.norms, groups, k, banned))
         return named[0] if is_one else named
 
@@ -242,7 +243,7 @@ class Embeddings:
         Raises UnknownKeyError for keys that are unknown.
         """
         (first, _, is_one), (second, _, is_other) = self._queries(a), self._queries(b)
-        cosines = neighbors.unit_rows(first) @ neighbors.unit_rows(second).T
+        cosines = unit_rows(first) @ unit_rows(second).T
         return float(cosines[0, 0]) if is_one and is_other else cosines
 
     def doesnt_match(self, keys: Iterable[Any]) -> Any:
@@ -259,7 +260,7 @@ class Embeddings:
             warnings.warn(f"left out, for they are no keys: {left}", stacklevel=2)
         if not known:
             raise InputError("doesnt_match needs at least one key.")
-        units = neighbors.unit_rows(self._vectors_of(known))
+        units = unit_rows(self._vectors_of(known))
         return known[int(np.argmin(units @ units.mean(axis=0)))]
 
     def most_similar(
@@ -283,11 +284,11 @@ class Embeddings:
         if not keys:
             raise InputError("most_similar needs at least one key, positive or negative.")
         signs = [1] * len(sides[0]) + [-1] * len(sides[1])
-        units = neighbors.unit_rows(self._vectors_of(keys))
+        units = unit_rows(self._vectors_of(keys))
         rows = [row for row in self.rows(keys).tolist() if row >= 0]
         if method == "add":
             total = np.asarray(signs, np.float32) @ units
-            groups = [(neighbors.unit_rows(total[None]), 1)]
+            groups = [(unit_rows(total[None]), 1)]
         else:
             groups = [(units[i : i + 1], sign) for i, sign in enumerate(signs)]
         return self._named(*neighbors.top_rows(self.vectors, self.norms, groups, k, [rows]))[0]
@@ -321,8 +322,8 @@ class Embeddings:
         """Write to `path`: a reader finds all of a file or folder, or nothing.
 
         A matrix with its keys in a second file (safetensors, npy) and TensorBoard's files are each whole, one after the
-        other; the native folder is replaced as one. Only the folder keeps a subword encoder. An index
-        (usearch, faiss) is for searching in those libraries, and not read again.
+        other; the native folder is replaced as one. The folder keeps a subword encoder, fasttext one of n-grams, and
+        no other format any. An index (usearch, faiss) is for searching in those libraries, and not read again.
 
         Args:
             path: file or folder.

@@ -6,7 +6,6 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_consistent_length, column_or_1d
@@ -14,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import any2vec
+from any2vec.data.attributed.predictions import class_shares
 from any2vec.data.io.arrow import KINDS, columns_of, kind_of
 from any2vec.data.io.files import is_table
 from any2vec.data.options import GraphOptions
@@ -173,7 +173,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, graph: Any, X: Any) -> np.ndarray:
         """Probabilities of the classes, float64 (N, C)."""
-        return softmax(self.decision_function(graph, X).astype(np.float64), axis=1)
+        return class_shares(self.decision_function(graph, X))
 
     def predict(self, graph: Any, X: Any) -> np.ndarray:
         """The likeliest class of each node, (N,)."""

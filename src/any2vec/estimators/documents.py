@@ -5,7 +5,7 @@ Legend: N words, D dim, B documents of a block, C components.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -171,9 +171,12 @@ class SIFEncoder(TransformerMixin, BaseEstimator):
             total_BD = _sums(self.weights_[rows[known]], place_W[known], rows[known], len(words), embeddings.vectors)
             count_B = np.bincount(place_W[known], minlength=len(words))
             if embeddings.encoder is not None and not known.all():
-                made, vector_MD = _made(embeddings.encoder, [(n, flat[n]) for n in np.flatnonzero(~known).tolist()])
+                unknown = np.flatnonzero(~known).tolist()
+                row_of, vector_MD = _made(embeddings.encoder, dict.fromkeys(flat[n] for n in unknown))
+                made = [n for n in unknown if flat[n] in row_of]
+                made_rows = np.array([row_of[flat[n]] for n in made], np.int64)
                 ones = np.ones(len(made), np.float32)
-                total_BD += _sums(ones, place_W[made], np.arange(len(made)), len(words), vector_MD)
+                total_BD += _sums(ones, place_W[made], made_rows, len(words), vector_MD)
                 count_B += np.bincount(place_W[made], minlength=len(words))
             yield total_BD / np.maximum(count_B, 1)[:, None].astype(np.float32)
 
@@ -185,14 +188,15 @@ def _sums(weight_W: np.ndarray, place_W: np.ndarray, row_W: np.ndarray, size: in
     return np.asarray(matrix @ vector_ND, np.float32)
 
 
-def _made(encoder: SubwordEncoder, words: list[tuple[int, str]]) -> tuple[list[int], np.ndarray]:
-    """(the numbers of those words that have a vector by their characters, the vectors)"""
-    found, vectors = [], [np.empty((0, encoder.dim), np.float32)]
-    for number, word in words:
+def _made(encoder: SubwordEncoder, words: Iterable[str]) -> tuple[dict[str, int], np.ndarray]:
+    """(the rows of those words that have a vector by their characters, the vectors)"""
+    row_of: dict[str, int] = {}
+    vectors = [np.empty((0, encoder.dim), np.float32)]
+    for word in words:
         with suppress(InputError):  # too short for an n-gram
             vectors.append(encoder.make([word]))
-            found.append(number)
-    return found, np.concatenate(vectors)
+            row_of[word] = len(row_of)
+    return row_of, np.concatenate(vectors)
 
 
 def _batches(X: Any, options: TextOptions) -> Iterator[list[list[str]]]:

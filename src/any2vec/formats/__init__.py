@@ -32,18 +32,22 @@ class Format:
     is_folder: bool = False
     has_half: bool = False
     """whether float16 can be written"""
-    has_encoder: bool = False
-    """whether it has a place for a subword encoder of n-grams"""
+    encoder: str | None = None
+    """kind of subword encoder that it has a place for; "any": all"""
     has_vocabulary_beside: bool = False
     """whether keys stand in a file of their own (see `vocabulary.beside`)"""
     is_index: bool = False
     """whether it is for searching alone, and not read"""
 
+    def keeps(self, kind: str) -> bool:
+        """Whether it has a place for such a subword encoder."""
+        return self.encoder in (kind, "any")
+
 
 FORMATS: dict[str, Format] = {
-    "folder": Format(module="native", is_folder=True, has_half=True, has_encoder=True),
+    "folder": Format(module="native", is_folder=True, has_half=True, encoder="any"),
     "word2vec": Format(module="word2vec", suffixes=(".txt", ".vec", ".w2v")),
-    "fasttext": Format(module="fasttext", suffixes=(".fasttext.bin",), has_encoder=True),
+    "fasttext": Format(module="fasttext", suffixes=(".fasttext.bin",), encoder="ngram"),
     "word2vec-binary": Format(module="word2vec", suffixes=(".bin",)),
     "glove": Format(module="word2vec", suffixes=(".glove",)),
     "safetensors": Format(module="columns", suffixes=(".safetensors",), has_half=True, has_vocabulary_beside=True),
@@ -138,7 +142,7 @@ def write(path: Path, table: Table, name: str | None, overwrite: bool, dtype: st
         raise InputError(f"dtype of format {name!r} must be {allowed}, not {dtype!r}.")
     if path.suffix.lower() in _PACKED:
         raise InputError(f"packed files are read, not written; leave {path.suffix!r} off and pack the file afterwards.")
-    if not known.has_encoder and table.encoder is not None:
+    if table.encoder is not None and not known.keeps(table.meta["maker"]["kind"]):
         about = {key: value for key, value in table.meta.items() if key != "maker"}
         table = table._replace(meta=about, encoder=None)
     if known.is_folder:

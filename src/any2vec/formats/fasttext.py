@@ -115,18 +115,15 @@ def write(path: Path, table: Table, dtype: str) -> None:
     """Write a model of skip-gram that fastText reads. Buckets that no word of the training has are rows of zeros, so
     that vectors of other words point where ours do. Embeddings without n-grams become a model without them.
 
-    Raises InputError for a key with a blank or a zero byte.
+    Raises InputError for a key with a blank or a NUL.
     """
-    about = table.meta.get("maker", {})
-    has_grams = table.encoder is not None and about.get("kind") == "ngram"
+    has_grams, about = table.encoder is not None, table.meta.get("maker", {})
     buckets, min_n, max_n = (about[name] if has_grams else 0 for name in ("buckets", "min_n", "max_n"))
     rows, dim = table.vectors.shape
     names = list(table.keys)
     check_keys(names, "fasttext")
-    if ended := next((name for name in names if "\0" in name), None):
-        raise InputError(
-            f"key {ended!r} holds a zero byte, which ends a word in format 'fasttext'; use another format."
-        )
+    if (ended := next((name for name in names if "\0" in name), None)) is not None:
+        raise InputError(f"key {ended!r} holds a NUL, which ends a key in format 'fasttext'; rename the key.")
     counts = [1] * rows if table.counts is None else table.counts.tolist()
     with path.open("wb") as file:
         file.write(FASTTEXT_MAGIC + struct.pack("<i", _VERSION))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from any2vec.errors import FormatError, InputError
+from any2vec.formats.norms import unit_rows
 from any2vec.formats.table import Table, row_blocks
 
 CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 16, 64, 128
@@ -35,7 +36,7 @@ def build_index(matrix_ND: Any, dtype: str = "float16", threads: int = 0) -> Any
     )  # fmt: skip
     for block in row_blocks(matrix_ND):
         try:
-            index.add(np.arange(block.start, block.stop), _unit(matrix_ND[block]), threads=threads)
+            index.add(np.arange(block.start, block.stop), unit_rows(matrix_ND[block]), threads=threads)
         except RuntimeError as error:
             if "terminated" in str(error):  # usearch's word for a signal that came meanwhile
                 raise KeyboardInterrupt from error
@@ -61,16 +62,10 @@ def write_faiss(path: Path, table: Table, dtype: str) -> None:
     index = faiss.IndexHNSWFlat(table.vectors.shape[1], CONNECTIVITY, faiss.METRIC_INNER_PRODUCT)
     index.hnsw.efConstruction, index.hnsw.efSearch = EXPANSION_ADD, EXPANSION_SEARCH
     for block in row_blocks(table.vectors):
-        index.add(_unit(table.vectors[block]))
+        index.add(unit_rows(table.vectors[block]))
     faiss.write_index(index, str(path))
 
 
 def read(path: Path, mmap: bool) -> Table:
     """Raises FormatError."""
     raise FormatError(f"{path.name} is an index for neighbors; give the vectors that it was made of.")
-
-
-def _unit(rows_BD: np.ndarray) -> np.ndarray:
-    """At length 1, float32; zero rows stay zero."""
-    norm_B1 = np.sqrt(np.einsum("ij,ij->i", rows_BD, rows_BD, dtype=np.float64))[:, None]
-    return np.ascontiguousarray(rows_BD / np.where(norm_B1 == 0, 1, norm_B1), np.float32)

@@ -120,7 +120,7 @@ def export(
         "rows": len(embeddings),
         "dim": embeddings.dim,
     }
-    if embeddings.encoder is not None and not FORMATS[done["format"]].has_encoder:
+    if embeddings.encoder is not None and not FORMATS[done["format"]].keeps(embeddings.encoder.kind):
         note(f"{done['format']} keeps the vectors of the words of training; those of other words need the folder.")
     if as_json:
         print_json(done | {"bytes": num_bytes})

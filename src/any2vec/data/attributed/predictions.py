@@ -21,9 +21,16 @@ _LIKELY = 0.5
 
 def class_shares(score_NC: np.ndarray) -> np.ndarray:
     """float64 (N, C): shares of 1 over the classes, by softmax of the scores."""
-    wide_NC = score_NC.astype(np.float64)
-    share_NC = np.exp(wide_NC - wide_NC.max(axis=1, keepdims=True))
-    return np.asarray(share_NC / share_NC.sum(axis=1, keepdims=True))
+    from scipy.special import softmax
+
+    return np.asarray(softmax(score_NC.astype(np.float64), axis=1))
+
+
+def classes_said(share_NC: np.ndarray, is_multi_label: bool) -> np.ndarray:
+    """bool (N, C): of each node the likeliest class and, where it may have several, those above one half."""
+    is_said_NC = share_NC > _LIKELY if is_multi_label else np.zeros(share_NC.shape, np.bool_)
+    is_said_NC[np.arange(len(share_NC)), share_NC.argmax(axis=1)] = True
+    return is_said_NC
 
 
 class NodePredictions:
@@ -62,17 +69,16 @@ class NodePredictions:
 
     def _columns(self, rows: slice, pa: Any) -> dict[str, Any]:
         label, share_KC = self._label_N[rows], self._share(self._score_NC[rows])
-        best_K = share_KC.argmax(axis=1)
         names = pa.string()
         if label.ndim == 1:
+            best_K = share_KC.argmax(axis=1)
             about = {
                 "label": pa.array(self._classes[label], names),
                 "predicted": pa.array(self._classes[best_K], names),
                 "probability": pa.array(share_KC.max(axis=1), pa.float32()),
             }
         else:
-            is_said = share_KC > _LIKELY
-            is_said[np.arange(len(best_K)), best_K] = True
+            is_said = classes_said(share_KC, True)
             lists = {"label": label > 0, "predicted": is_said}
             about = {
                 name: pa.array([self._classes[:-1][one].tolist() for one in held], pa.list_(names))

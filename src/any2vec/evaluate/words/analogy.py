@@ -11,7 +11,7 @@ import numpy as np
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
 from any2vec.evaluate.reading import read_lines
-from any2vec.neighbors import unit_rows
+from any2vec.formats.norms import unit_rows
 
 _MUL_EPSILON = np.float32(0.001)
 _BLOCK_SCORES = 8_000_000

@@ -13,7 +13,7 @@ from any2vec.data.io.files import is_table
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError
 from any2vec.evaluate.reading import read_lines, rows_of_words
-from any2vec.neighbors import unit_rows
+from any2vec.formats.norms import unit_rows
 
 PROTOCOL = "Spearman correlation (ranks of ties averaged) of cosine with the human score, over the covered pairs"
 

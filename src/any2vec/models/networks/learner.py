@@ -155,25 +155,29 @@ class GraphLearner:
         return self._whole
 
     def state_dict(self) -> State:
-        """Weights, and what the optimizer remembers."""
-        found = {_NET + name: array for name, array in weights_of(self.network).items()}
+        """Weights."""
+        return {_NET + name: array for name, array in weights_of(self.network).items()}
+
+    def memory(self) -> State:
+        """What a run goes on from besides: what the optimizer remembers, and counts."""
+        found: State = {}
+        steps = 0.0
         for name, parameter in self.network.named_parameters():
             if kept := self._optimizer.state.get(parameter):
                 found[_FIRST + name], found[_SECOND + name] = kept["exp_avg"].numpy(), kept["exp_avg_sq"].numpy()
                 steps = float(kept["step"])
-        known = bool(self._optimizer.state)
-        return found | {_ABOUT: np.array([steps if known else 0.0, self.sampled, *self.moved])}
+        return found | {_ABOUT: np.array([steps, self.sampled, *self.moved])}
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State, memory: State) -> None:
         """Go on from there. KeyError or ValueError where it is no such state."""
-        steps, sampled, missed, num_bytes = state[_ABOUT].tolist()
+        steps, sampled, missed, num_bytes = memory[_ABOUT].tolist()
         self.sampled, self.moved = int(sampled), Moved(int(missed), int(num_bytes))
         load_weights(self.network, network_weights(state))
         for name, parameter in self.network.named_parameters():
             if steps:
                 self._optimizer.state[parameter] = {
                     "step": torch.tensor(float(steps)),
-                    "exp_avg": torch.tensor(state[_FIRST + name]), "exp_avg_sq": torch.tensor(state[_SECOND + name]),
+                    "exp_avg": torch.tensor(memory[_FIRST + name]), "exp_avg_sq": torch.tensor(memory[_SECOND + name]),
                 }  # fmt: skip
 
     def _batches(self, work: Work[Span]) -> Iterator[_Batch]:

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from any2vec.data.attributed.graph import AttributedGraph, is_attributed
+from any2vec.data.attributed.predictions import classes_said
 from any2vec.errors import InputError
 from any2vec.models.networks.classifier import NetworkClassifier
-
-_LIKELY = 0.5
 
 
 def predicted_lines(classifier: NetworkClassifier, data: Path) -> Iterator[str]:
@@ -28,8 +27,7 @@ def predicted_lines(classifier: NetworkClassifier, data: Path) -> Iterator[str]:
     graph = AttributedGraph.open(data)
     _, score_NC = classifier.score(graph)
     share_NC = classifier.probabilities(score_NC)
-    best_N = share_NC.argmax(axis=1)
+    is_said_NC = classes_said(share_NC, classifier.is_multi_label)
     for row, key in enumerate(graph.keys):
-        rows = np.flatnonzero(share_NC[row] > _LIKELY) if classifier.is_multi_label else best_N[row : row + 1]
-        for place in rows if len(rows) else best_N[row : row + 1]:
+        for place in np.flatnonzero(is_said_NC[row]):
             yield f"{key}\t{classifier.classes[place]}\t{share_NC[row, place]:.6g}\n"

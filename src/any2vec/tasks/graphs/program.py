@@ -23,7 +23,7 @@ from any2vec.tasks.graphs.options import CacheOptions
 from any2vec.tasks.graphs.planning import NetworkPlan, plan_network
 from any2vec.tasks.graphs.prepare import PreparedGraph
 from any2vec.train.checkpoint import FILE
-from any2vec.train.in_memory.program import InMemoryProgram
+from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
 from any2vec.train.loop import LocalDriver
 from any2vec.train.progress import Recorder
 from any2vec.train.result import Result
@@ -54,7 +54,7 @@ class NetworkProgram(InMemoryProgram):
     def compile(self) -> None:
         if self.checkpoint is not None:
             try:
-                self.learner.load_state_dict(self.checkpoint.state)
+                self.learner.load_state_dict(self.checkpoint.state, *states_by_rank(self.checkpoint.state))
             except (KeyError, ValueError, TypeError) as error:
                 raise FormatError(
                     f"{FILE} does not hold the network of this run; start again with --overwrite."
@@ -63,6 +63,10 @@ class NetworkProgram(InMemoryProgram):
 
     def agreed(self) -> State:
         return self.learner.state_dict()
+
+    @property
+    def memory(self) -> State:
+        return self.learner.memory()
 
     def scores(self, agreed: State) -> Mapping[str, float]:
         """Of the validation nodes, from all their neighbors; what is agreed is the network at hand."""

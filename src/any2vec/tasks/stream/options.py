@@ -19,9 +19,8 @@ class StreamOptions:
     with the line that reaches them, so a run that goes on from there has other batches than one that never stopped. A
     batch that is not full is trained after `linger` seconds; with 0 it always waits, so that the same lines of one
     source give the same bits. Processes that read are started again when they are lost. No more than a twentieth of the
-    time is spent on checkpoints, and
-    likewise on snapshots. A line of window_lines takes 16 to 24 bytes, a word of replay_words 4 and as many for its
-    line. Drift is the cosine to a word's vector of the snapshot before.
+    time is spent on checkpoints, and likewise on snapshots. A line of window_lines takes 16 to 24 bytes, a word of
+    replay_words 4 and as many for its line. Drift is the cosine to a word's vector of the snapshot before.
     """
 
     out: Path | None = field(default=None, metadata={"flag": False})

@@ -18,6 +18,7 @@ from any2vec.data.io.direct import Spill
 from any2vec.data.options import PhraseOptions
 from any2vec.data.text.corpus import Corpus
 from any2vec.data.text.pairs.sorted_runs import Run, SortedRuns, merge_all
+from any2vec.kernels.text.phrases import FIRST_PREFIX, gather_phrases, join_phrases, number_prefixes, put_pairs
 from any2vec.types import Stage
 
 T = TypeVar("T")
@@ -25,8 +26,6 @@ Scores = Mapping[tuple[str, ...], float]
 """the phrases of a pass: their words (or phrases of the pass before), and their score"""
 _BLOCK_TOKENS = 1 << 20
 _BUFFER_KEYS = 1 << 20
-FIRST_PREFIX = 1 << 31
-"""as that of kernels/text/phrases.py, which is imported late"""
 _LOW32 = np.uint64(0xFFFFFFFF)
 
 
@@ -39,8 +38,6 @@ class PairTable(NamedTuple):
     @classmethod
     def of(cls, pair_N: np.ndarray, value_N: np.ndarray, room: int = 0) -> PairTable:
         """From uint64 and int64 (N,); room: how many pairs it is made for, if more."""
-        from any2vec.kernels.text.phrases import put_pairs
-
         size = 1 << (2 * max(8, room, len(pair_N))).bit_length()
         table = cls(np.zeros(size, np.uint64), np.zeros(size, np.int64))
         put_pairs(pair_N, value_N, *table)
@@ -57,7 +54,8 @@ class JoinedCorpus:
         self._num_types = len(corpus.vocabulary)
         self._row_of: dict[str, int] = {}
         self._passes: list[PairTable] = []
-        connector = [row for word in connectors if (row := self._rows([word]).get(word)) is not None]
+        row_of = self._rows([*connectors])
+        connector = [row_of[word] for word in connectors if word in row_of]
         self.is_connector_T = np.zeros(self._num_types, np.bool_)
         self.is_connector_T[connector] = True
 
@@ -101,8 +99,6 @@ class JoinedCorpus:
         """work(tokens) of every stretch of whole sentences, in order, and where the stretch ends in the corpus."""
 
         def joined(first: int, last: int) -> tuple[T, int]:
-            from any2vec.kernels.text.phrases import join_phrases
-
             tokens = np.array(self.corpus.tokens[first:last])
             for table in self._passes:
                 out = np.empty_like(tokens)
@@ -162,8 +158,6 @@ def find_phrases(
 
 def _prefixes(text: JoinedCorpus) -> np.ndarray:
     """uint64: what may stand before the last word of a phrase and is more than a word, as kernels/text/phrases.py."""
-    from any2vec.kernels.text.phrases import number_prefixes
-
     pair_N, size = np.empty(1 << 12, np.uint64), 0
     table = PairTable.of(pair_N[:0], _numbers(0), len(pair_N))
     for tokens, _ in text.blocks(1, lambda tokens: tokens):
@@ -183,8 +177,6 @@ def _numbers(size: int) -> np.ndarray:
 
 def _count(tokens: np.ndarray, is_connector_T: np.ndarray, table: PairTable) -> tuple[Run, np.ndarray]:
     """(the pairs of a stretch of sentences, how often each token comes)"""
-    from any2vec.kernels.text.phrases import gather_phrases
-
     key_B = np.empty(min(_BUFFER_KEYS, len(tokens)), np.uint64)
     runs, position, left = [Run(np.empty(0, np.uint64), np.empty((0, 1), np.int64))], 0, -1
     while position < len(tokens):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,12 @@ from any2vec.data.io.direct import Spill
 from any2vec.data.io.storage import atomic_file, check_file_free
 from any2vec.data.options import PhraseOptions, TextOptions
 from any2vec.data.text.corpus import Corpus
-from any2vec.data.text.pairs.phrase_counts import JoinedCorpus, Scores, find_phrases
 from any2vec.data.text.text import encode_text
 from any2vec.errors import FormatError, InputError
 from any2vec.types import Stage, as_reading
+
+if TYPE_CHECKING:
+    from any2vec.data.text.pairs.phrase_counts import Scores
 
 FORMAT, VERSION = "any2vec-phrases", 1
 _BLANK = re.compile(r"\s|^\Z")
@@ -76,6 +78,8 @@ class Phrases:
         Raises InputError, DataError and StorageError. The same for any number of threads. Memory O(different words and
         phrases + half a gigabyte of pairs): what is beyond lies in temporary files.
         """
+        from any2vec.data.text.pairs.phrase_counts import JoinedCorpus, find_phrases
+
         chosen, reading = PhraseOptions(**options), text or TextOptions()
         corpus = encode_text(source, reading, cache_dir=cache_dir, progress=as_reading(stage))
         joined = JoinedCorpus(corpus, chosen.connector_words(), chosen.delimiter)
@@ -109,6 +113,8 @@ class Phrases:
 
         Raises InputError for words with white space, which text cannot hold, StorageError where `out` is taken.
         """
+        from any2vec.data.text.pairs.phrase_counts import JoinedCorpus
+
         check_file_free(Path(out), overwrite)
         corpus = encode_text(source, self.text, cache_dir=cache_dir, progress=as_reading(stage))
         if blank := next((key for key in corpus.vocabulary.keys if _BLANK.search(key)), None):
