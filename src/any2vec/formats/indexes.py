@@ -1,7 +1,7 @@
 """Indexes for neighbors by cosine, of usearch and of FAISS: unit rows in a graph (HNSW), labeled by row.
 
 The keys stand beside, a line a row, as those of a matrix do. An index is written, not read: its rows are of length 1.
-Written by several threads, the graph is not the same twice.
+Written by several threads, as from some thousand rows on, the graph is not the same twice.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from any2vec.formats.table import Table, row_blocks
 
 CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 16, 64, 128
 """of the graph: neighbors of a row, and candidates while it is built and searched"""
+_SMALL = 4096
+"""rows below which one thread builds: threads that begin a graph together miss each other's rows"""
 _HALF = {"float32": "f32", "float16": "f16"}
 
 
@@ -34,6 +36,7 @@ def build_index(matrix_ND: Any, dtype: str = "float16", threads: int = 0) -> Any
         ndim=matrix_ND.shape[1], metric="cos", dtype=_HALF[dtype], connectivity=CONNECTIVITY,
         expansion_add=EXPANSION_ADD, expansion_search=EXPANSION_SEARCH,
     )  # fmt: skip
+    threads = 1 if len(matrix_ND) < _SMALL else threads
     for block in row_blocks(matrix_ND):
         try:
             index.add(np.arange(block.start, block.stop), unit_rows(matrix_ND[block]), threads=threads)
