@@ -77,10 +77,11 @@ def predict(
         raise InputError(f"{scorer.model.name} does not tell relations apart, so none is likelier; give the relation.")
     true_M3 = _excluded(scorer, exclude, exclude_training)
     found: list[Neighbors] = [[] for _ in queries]
+    most = max(len(scorer.entities), len(scorer.relations))
     for place in range(3):
         names = scorer.relations if place == 1 else scorer.entities
         one, other = (part for part in range(3) if part != place)
-        known = Known(true_M3[:, one], true_M3[:, other], true_M3[:, place], len(scorer.entities))
+        known = Known(true_M3[:, one], true_M3[:, other], true_M3[:, place], most)
         for part in _blocks(np.flatnonzero(missing_Q == place), len(names)):
             asked_B3 = row_Q3[part]
             score_BN = _scores(scorer, asked_B3, place)
