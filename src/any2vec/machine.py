@@ -30,6 +30,8 @@ _COMPILER = 100 << 20
 """bytes of what kernels, libraries and threads will yet take"""
 _LIBRARIES = 150 << 20
 """bytes of mapped files that are code, at most"""
+OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
+"""by which programs of this machine call a server on it"""
 
 
 def cache_root(cache_dir: Path | str | None = None) -> Path:
@@ -156,6 +158,17 @@ def peak_resident_bytes() -> int:
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address."""
+    from ipaddress import ip_address
+
+    if host == "localhost":
+        return True
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return False
 
 
 def keep_freed_memory() -> None:

@@ -75,6 +75,15 @@ def test_triples_with_rows_of_their_own_are_left_out_by_name() -> None:
     assert scorer.predict("e1", "r0", k=1, exclude=[known]) == first[1:]
 
 
+def test_a_graph_of_more_relations_than_entities() -> None:
+    """What is known of one query is not taken for another's."""
+    relations, model = [f"r{n}" for n in range(5)], a2v.DistMult(dim=DIM)
+    row_RP = np.ones((model.num_relation_rows(5), DIM), np.float32)
+    scorer = TripleScorer(model, ["e0", "e1"], relations, np.ones((2, DIM), np.float32), row_RP, np.array([[0, 2, 1]]))
+    assert [name for name, _ in scorer.predict("e0", "r2", exclude_training=True)] == ["e0"]
+    assert [name for name, _ in scorer.predict("e1", "r0", exclude_training=True)] == ["e0", "e1"]
+
+
 def test_relations_have_vectors(tmp_path: Path) -> None:
     scorer = make(a2v.ComplEx(dim=DIM), seed=3)
     found = scorer.relation_embeddings()

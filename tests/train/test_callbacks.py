@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import any2vec
-from any2vec.callbacks import base
+from any2vec.callbacks import trackers
 from any2vec.errors import InputError
 from any2vec.options.hosts import HostOptions
 from any2vec.testing.planted_triples import PlantedTriples
@@ -79,7 +79,7 @@ def test_what_is_not_installed_is_refused_with_the_line_to_type(kind: str, monke
     def absent(name: str) -> Any:
         raise ImportError(name)
 
-    monkeypatch.setattr(base, "import_module", absent)
+    monkeypatch.setattr(trackers, "import_module", absent)
     with pytest.raises(InputError, match=r"is not installed: pip install 'any2vec\[\w+\]'"):
         getattr(any2vec, kind)("somewhere")
 

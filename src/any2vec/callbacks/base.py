@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 
 from any2vec.errors import InputError
@@ -77,18 +76,3 @@ class Told:
                     callback.on_validation(record.epoch + 1, record.validation)
 
         return tell
-
-
-def library(name: str, extra: str) -> Any:
-    """A module that is imported when it is first needed. InputError: it is not installed; extra: what to type."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise InputError(f"This callback needs {name}, which is not installed: pip install '{extra}'.") from error
-
-
-def scalars(record: Progress) -> dict[str, float]:
-    """The numbers of a record that curves are drawn of, by name; those of validation are told apart."""
-    names = ("loss", "learning_rate", "items_per_s", "rss_bytes", "epoch", "progress")
-    found = ((name, getattr(record, name)) for name in names)
-    return {name: float(value) for name, value in found if value is not None}

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from any2vec.callbacks.base import Callback, library, scalars
+from any2vec.callbacks.base import Callback
+from any2vec.errors import InputError
 from any2vec.types import Progress
 
 _OF_SUMMARY = ("loss", "train_seconds", "seconds", "items_per_s", "peak_rss_bytes", "best_epoch", "epochs_done")
+
+
+def _library(name: str, extra: str) -> Any:
+    """A module that is imported when it is first needed. InputError: it is not installed; extra: what to type."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise InputError(f"This callback needs {name}, which is not installed: pip install '{extra}'.") from error
+
+
+def _scalars(record: Progress) -> dict[str, float]:
+    """The numbers of a record that curves are drawn of, by name; those of validation are told apart."""
+    names = ("loss", "learning_rate", "items_per_s", "rss_bytes", "epoch", "progress")
+    found = ((name, getattr(record, name)) for name in names)
+    return {name: float(value) for name, value in found if value is not None}
 
 
 def _figures(summary: Mapping[str, Any] | None) -> dict[str, float]:
@@ -34,7 +51,7 @@ class TensorBoard(Callback):
     """
 
     def __init__(self, folder: str | Path) -> None:
-        self._module = library("tensorboardX", "any2vec[tensorboard]")
+        self._module = _library("tensorboardX", "any2vec[tensorboard]")
         self.folder = Path(folder)
         self._writer: Any = None
 
@@ -43,7 +60,7 @@ class TensorBoard(Callback):
         self._writer.add_text("settings", "\n".join(f"    {name}: {value}" for name, value in settings.items()))
 
     def on_record(self, record: Progress) -> None:
-        for name, value in scalars(record).items():
+        for name, value in _scalars(record).items():
             self._writer.add_scalar(f"training/{name}", value, record.items)
 
     def on_validation(self, epoch: int, metrics: Mapping[str, float]) -> None:
@@ -69,7 +86,7 @@ class MLflow(Callback):
     """
 
     def __init__(self, folder: str | Path = "mlruns", experiment: str = "any2vec") -> None:
-        self._module = library("mlflow", "any2vec[mlflow]")
+        self._module = _library("mlflow", "any2vec[mlflow]")
         self.folder, self.experiment = Path(folder), experiment
         self._client: Any = None
         self._run = ""
@@ -85,7 +102,7 @@ class MLflow(Callback):
             self._client.log_param(self._run, name, value)
 
     def on_record(self, record: Progress) -> None:
-        self._log(scalars(record), record.items)
+        self._log(_scalars(record), record.items)
 
     def on_validation(self, epoch: int, metrics: Mapping[str, float]) -> None:
         self._log({f"validation_{name}": value for name, value in metrics.items()}, epoch)
@@ -117,7 +134,7 @@ class WeightsAndBiases(Callback):
     """
 
     def __init__(self, folder: str | Path = ".", project: str = "any2vec") -> None:
-        self._module = library("wandb", "any2vec[wandb]")
+        self._module = _library("wandb", "any2vec[wandb]")
         self.folder, self.project = Path(folder), project
         self._run: Any = None
 
@@ -129,7 +146,7 @@ class WeightsAndBiases(Callback):
         )  # fmt: skip
 
     def on_record(self, record: Progress) -> None:
-        self._run.log({"items": record.items, **{f"training/{name}": one for name, one in scalars(record).items()}})
+        self._run.log({"items": record.items, **{f"training/{name}": one for name, one in _scalars(record).items()}})
 
     def on_validation(self, epoch: int, metrics: Mapping[str, float]) -> None:
         self._run.log({f"validation/{name}": value for name, value in metrics.items()} | {"validation/epoch": epoch})

@@ -116,6 +116,14 @@ class Known:
         return np.asarray(given, np.int64) * self.num_relations + relation
 
 
+def answering(true_M3: np.ndarray, asked_Q3: np.ndarray, place: int) -> np.ndarray:
+    """The triples whose two other parts are asked about: all that can answer queries for this place, and some more."""
+    for part in range(3):
+        if part != place:
+            true_M3 = true_M3[np.isin(true_M3[:, part], asked_Q3[:, part])]
+    return true_M3
+
+
 def filtered_ranks(
     scores: Scores, given_Q: np.ndarray, relation_Q: np.ndarray, answer_Q: np.ndarray, known: Known, num_entities: int
 ) -> np.ndarray:
@@ -162,11 +170,11 @@ def evaluate_triples(
     is_known_M = (test_M3 >= 0).all(axis=1)
     true_M3 = np.concatenate([part[(part >= 0).all(axis=1)] for part in all_M3])
     middle = (num_entities + 1) / 2
-    ranks = []
+    asked, ranks = test_M3[is_known_M], []
     for scores, given, answer in ((head_scores, 2, 0), (tail_scores, 0, 2)):
-        known = Known(true_M3[:, given], true_M3[:, 1], true_M3[:, answer], num_relations)
+        side_M3 = answering(true_M3, asked, answer)
+        known = Known(side_M3[:, given], side_M3[:, 1], side_M3[:, answer], num_relations)
         rank_M = np.full(len(test_M3), middle)
-        asked = test_M3[is_known_M]
         rank_M[is_known_M] = filtered_ranks(scores, asked[:, given], asked[:, 1], asked[:, answer], known, num_entities)
         ranks.append(rank_M)
     both = RankMetrics.of(np.concatenate(ranks))

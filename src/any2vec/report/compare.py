@@ -82,15 +82,14 @@ def write_comparison(found: Comparison, page: Path, overwrite: bool = False) -> 
         light, dark = (draw_runs(list(found.curves.items()), theme) for theme in (LIGHT, DARK))
         parts.append(section("Curves", picture(Figure("curves", ", ".join(found.curves), light, dark))))
     for heading, rows in found.tables().items():
-        cells = [{"": name, **dict(zip(found.runs, map(_cell(name), row), strict=True))} for name, row in rows.items()]
+        cells = [
+            {"": name, **{run: value_text(name, value) for run, value in zip(found.runs, row, strict=True)}}
+            for name, row in rows.items()
+        ]
         parts.append(section(heading, records_table(cells)))
     with atomic_file(page) as temporary:
         temporary.write_text(document(title, parts), encoding="utf-8")
     return page
-
-
-def _cell(name: str) -> Any:
-    return lambda value: value_text(name, value)
 
 
 @dataclass(frozen=True)

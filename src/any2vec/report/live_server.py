@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hmac
 import io
-import ipaddress
 import json
 import math
 import secrets
@@ -26,13 +25,13 @@ from urllib.parse import parse_qs, urlsplit
 
 from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, InputError
+from any2vec.machine import OWN_NAMES, is_loopback
 from any2vec.report.live import LiveRun
 from any2vec.report.page import PAGE_STYLE
 
 PATIENCE = 10.0
 """seconds that a browser may take to say what it wants, in all"""
 _NEIGHBORS = 10
-_OWN_NAMES = {"localhost", "127.0.0.1", "[::1]"}
 
 
 class LiveServer:
@@ -47,7 +46,7 @@ class LiveServer:
 
     def __init__(self, live: LiveRun, host: str = "127.0.0.1", port: int = 8484) -> None:
         self.live = live
-        self.is_own = _is_loopback(host)
+        self.is_own = is_loopback(host)
         self.token = "" if self.is_own else secrets.token_urlsafe(18)
         self._words = _Words(live)
         handler = type("Handler", (_Handler,), {"server_of_run": self})
@@ -61,7 +60,7 @@ class LiveServer:
             ) from error
         self.port = int(self._server.server_address[1])
         self.host = f"[{host}]" if ":" in host else host
-        self.names = {*_OWN_NAMES, self.host}
+        self.names = {*OWN_NAMES, self.host}
         """by which requests may call a server of this machine's own address"""
         self.address = f"http://{self.host}:{self.port}/" + (f"?token={self.token}" if self.token else "")
 
@@ -207,14 +206,6 @@ def page(nonce: str) -> str:
     for tag in ("style", "script"):
         text = text.replace(f"<{tag}>", f'<{tag} nonce="{nonce}">')
     return text.replace("/* the report's style */", PAGE_STYLE)
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False
 
 
 def _finite(value: Any) -> Any:

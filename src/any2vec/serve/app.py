@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 
 from any2vec._version import __version__
 from any2vec.errors import Any2VecError, UnknownKeyError
+from any2vec.machine import OWN_NAMES
 from any2vec.serve.catalog import Catalog, ServedRun
 from any2vec.serve.limits import Deadline, Limits, TooLateError
 from any2vec.serve.operations import OPERATIONS, Operation, Refusal, answer, operations_of
@@ -28,7 +29,6 @@ from any2vec.serve.operations import OPERATIONS, Operation, Refusal, answer, ope
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-_OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _OPEN = ("/health",)
 """paths that need no token: they say nothing of the runs"""
 _HEAD_BYTES = 16_384
@@ -64,7 +64,7 @@ def make_app(catalog: Catalog, limits: Limits, token: str | None = None, host: s
     app.add_exception_handler(HTTPException, _no_path)
     app.add_exception_handler(Any2VecError, _refused)
     app.add_exception_handler(Exception, _broken)
-    return Guard(app, limits, token, _OWN_NAMES | {host, f"[{host}]"})
+    return Guard(app, limits, token, OWN_NAMES | {host, f"[{host}]"})
 
 
 def _about(run: ServedRun) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 import threading
 from contextlib import suppress
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from any2vec.errors import InputError
+from any2vec.machine import is_loopback
 
 HEAD = 5.0
 """seconds that the head of a request may take to come"""
@@ -59,15 +59,6 @@ def check_address(host: str, token: str | None) -> None:
     """InputError: others could reach the server, and it asks for no token."""
     if token is None and not is_loopback(host):
         raise InputError(f"--host {host} is reached by other machines; give a --token-file, or leave --host out.")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the address."""
-    if host == "localhost":
-        return True
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False
 
 
 class Server:

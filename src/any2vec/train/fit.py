@@ -218,7 +218,7 @@ def train(spec: RunSpec, hooks: Hooks, started: float) -> FitResult:
     refuse_absent(task, spec)
     if not joined():
         check_spread(spec)
-    if isinstance(spec.run, RunOptions):
+    if task.ends:
         check_validation(spec, "validate" in task.options_of(spec.model.name).get("run", ()))
     task.check(spec, hooks)
     if task.ends:

@@ -15,7 +15,6 @@ from any2vec.cluster.launch.join import run_processes
 from any2vec.cluster.launch.processes import FOLDER
 from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError
-from any2vec.options.run import RunOptions
 from any2vec.registry import loaded
 from any2vec.train.checkpoint import FILE, updates_lost
 from any2vec.train.registry import task_named
@@ -63,8 +62,7 @@ def train_in_processes(spec: RunSpec, hooks: Hooks) -> Result:
     with TemporaryDirectory(prefix=FOLDER, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         result = folder / "result" if out is None else Path(out)
-        run = spec.run
-        if isinstance(run, RunOptions) and run.validate is not None and run.validation_share is None:
+        if task.ends and spec.run.validate is not None and spec.run.validation_share is None:
             spec = replace(spec, run=replace(spec.run, validate=file_names(spec.run.validate)))
         own = task.stored(spec, folder, hooks)
         own = replace(own, run=replace(own.run, out=result, threads=task.threads(spec, ranks)))

@@ -167,7 +167,8 @@ def _evaluate(
     check_choice("--by", by, _ORDERS)
     for path in [*data, *(known or []), *(exclude or [])]:
         check_input(str(path))
-    judged = _scorer(run, task) if task in ("triples", "recommend") else load(run, format) if task in options else run
+    has_scorer = task in ("triples", "recommend")
+    judged = task_named(task).scorer(run) if has_scorer else load(run, format) if task in options else run
 
     def judge_one(path: Path) -> Any:
         if task not in options:
@@ -207,11 +208,6 @@ def function(task: str) -> Any:
         return importlib.import_module("any2vec.evaluate.recommend").evaluate_recommend
     room = "graph" if task in ("nodes", "links") else "words"
     return getattr(importlib.import_module(f"any2vec.evaluate.{room}.{task}"), f"evaluate_{task}")
-
-
-def _scorer(run: Path, task: str) -> Any:
-    """The model of triples, or of implicit feedback, in the folder of a run."""
-    return task_named(task).scorer(run)
 
 
 def _flat(result: dict[str, Any]) -> dict[str, Any]:

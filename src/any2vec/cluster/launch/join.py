@@ -54,7 +54,7 @@ def joined() -> bool:
 
 def is_first() -> bool:
     """Whether this process speaks for the run: it is alone, or rank 0."""
-    return not joined() or os.environ.get("RANK", "0") == "0"
+    return not joined() or os.environ["RANK"] == "0"
 
 
 def restarts() -> tuple[int, int]:

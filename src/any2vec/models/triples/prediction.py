@@ -16,7 +16,7 @@ from any2vec.data.triples.triples import read_triples, triple_columns
 from any2vec.data.vocab.user_keys import Key
 from any2vec.embeddings import Neighbors
 from any2vec.errors import DataError, InputError, UnknownKeyError
-from any2vec.evaluate.triples import Known, named
+from any2vec.evaluate.triples import Known, answering, named
 
 if TYPE_CHECKING:
     from any2vec.models.triples.scorer import TripleScorer
@@ -75,13 +75,17 @@ def predict(
     missing_Q = np.array([query.missing for query in queries], np.int64)
     if (missing_Q == 1).any() and not scorer.model.has_relations:
         raise InputError(f"{scorer.model.name} does not tell relations apart, so none is likelier; give the relation.")
-    true_M3 = _excluded(scorer, exclude, exclude_training)
+    left_out = _left_out(scorer, exclude, exclude_training)
     found: list[Neighbors] = [[] for _ in queries]
-    for place in range(3):
+    most = max(len(scorer.entities), len(scorer.relations))
+    for place in np.unique(missing_Q).tolist():
         names = scorer.relations if place == 1 else scorer.entities
         one, other = (part for part in range(3) if part != place)
-        known = Known(true_M3[:, one], true_M3[:, other], true_M3[:, place], len(scorer.entities))
-        for part in _blocks(np.flatnonzero(missing_Q == place), len(names)):
+        place_Q = np.flatnonzero(missing_Q == place)
+        true_M3 = np.concatenate([answering(triple_M3, row_Q3[place_Q], place) for triple_M3 in left_out])
+        true_M3 = true_M3[(true_M3 >= 0).all(axis=1)]
+        known = Known(true_M3[:, one], true_M3[:, other], true_M3[:, place], most)
+        for part in _blocks(place_Q, len(names)):
             asked_B3 = row_Q3[part]
             score_BN = _scores(scorer, asked_B3, place)
             if np.isnan(score_BN).any():
@@ -117,12 +121,10 @@ def row_of(scorer: TripleScorer, part: str, name: Key) -> int:
     return row
 
 
-def _excluded(scorer: TripleScorer, exclude: Iterable[Any], exclude_training: bool) -> np.ndarray:
-    """Triples that are no answers, int64 (M, 3), of rows that the model has."""
-    parts = [np.asarray(scorer.triples, np.int64)] if exclude_training else []
-    parts += [read_triples(one, known=named(scorer)).rows() for one in exclude]
-    true_M3 = np.concatenate([np.empty((0, 3), np.int64), *parts])
-    return np.asarray(true_M3[(true_M3 >= 0).all(axis=1)])
+def _left_out(scorer: TripleScorer, exclude: Iterable[Any], exclude_training: bool) -> list[np.ndarray]:
+    """Sets of triples that are no answers, integers (M, 3); names that the model lacks are -1."""
+    found = [read_triples(one, known=named(scorer)).rows() for one in exclude]
+    return [np.empty((0, 3), np.int64), *found, *([scorer.triples] if exclude_training else [])]
 
 
 def _blocks(place_Q: np.ndarray, num_candidates: int) -> Iterator[np.ndarray]:
