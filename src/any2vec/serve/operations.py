@@ -15,7 +15,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, 
 
 from any2vec.data.vocab.user_keys import text_of
 from any2vec.errors import InputError, UnknownKeyError
-from any2vec.kernels.recommend.top_items import best_items
 from any2vec.models.recommend.recommender import Recommender
 from any2vec.models.triples.prediction import PARTS, Query, row_of
 from any2vec.models.triples.scorer import TripleScorer
@@ -244,14 +243,8 @@ def recommend(run: ServedRun, asked: RecommendRequest, limits: Limits, deadline:
     for piece in _pieces(list(zip(asked.users, exclude, strict=True)), deadline):
         left_out = [row_E[row_E >= 0] for row_E in (scorer.items.rows(items) for _, items in piece)]
         indptr_B = np.cumsum([0, *map(len, left_out)])
-        item_BK = np.empty((len(piece), min(asked.k, len(scorer.items))), np.int32)
-        best_BK = np.empty(item_BK.shape, np.float32)
-        score_BI = scorer.scores(scorer.rows_of([user for user, _ in piece]))
-        best_items(score_BI, indptr_B, np.concatenate(left_out).astype(np.int32), item_BK, best_BK)
-        for row_K, best_K in zip(item_BK.tolist(), best_BK.tolist(), strict=True):
-            found.append(
-                _listed([(scorer.items[row], score) for row, score in zip(row_K, best_K, strict=True) if row >= 0])
-            )
+        row_B, left_out_E = scorer.rows_of([user for user, _ in piece]), np.concatenate(left_out).astype(np.int32)
+        found += map(_listed, scorer.named(*scorer.best_apart_from(row_B, asked.k, indptr_B, left_out_E)))
     return {"answers": found}
 
 

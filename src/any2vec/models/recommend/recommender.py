@@ -74,7 +74,7 @@ class Recommender:
             given = exclude.tolist() if hasattr(exclude, "tolist") else list(exclude)
             if all(text_of(item) is not None for item in given):
                 exclude = [(users, item) for item in given] or None
-        found = [self._named(*one) for one in self.best(row_B, k, self.known(exclude))]
+        found = [self.named(*one) for one in self.best(row_B, k, self.known(exclude))]
         lists = [answer for block in found for answer in block]
         return lists[0] if is_one else lists
 
@@ -135,15 +135,24 @@ class Recommender:
         return np.ascontiguousarray(score_BI, np.float32)
 
     def _best(self, row_B: np.ndarray, k: int, exclude: Interactions | None) -> tuple[np.ndarray, np.ndarray]:
-        indptr_B, left_out_E = np.zeros(len(row_B) + 1, np.int64), np.zeros(0, np.int32)
-        if exclude is not None:
-            indptr_B, left_out_E = exclude.of_users(row_B)
+        if exclude is None:
+            return self.best_apart_from(row_B, k, np.zeros(len(row_B) + 1, np.int64), np.zeros(0, np.int32))
+        return self.best_apart_from(row_B, k, *exclude.of_users(row_B))
+
+    def best_apart_from(
+        self, row_B: np.ndarray, k: int, indptr_B: np.ndarray, left_out_E: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A block of `best`, without the items left_out_E[indptr_B[b] : indptr_B[b + 1]] of each user b of it.
+
+        indptr_B: int64 (B + 1,). left_out_E: int32 (E,), rows of items.
+        """
         shape = len(row_B), min(k, len(self.items))
         item_BK, best_BK = np.empty(shape, np.int32), np.empty(shape, np.float32)
         best_items(self.scores(row_B), indptr_B, left_out_E, item_BK, best_BK)
         return item_BK, best_BK
 
-    def _named(self, item_BK: np.ndarray, best_BK: np.ndarray) -> list[Neighbors]:
+    def named(self, item_BK: np.ndarray, best_BK: np.ndarray) -> list[Neighbors]:
+        """Of rows and scores as `best` has them, items by key; places that are not taken are left out."""
         return [
             [(self.items[row], score) for row, score in zip(rows, scores, strict=True) if row >= 0]
             for rows, scores in zip(item_BK.tolist(), best_BK.tolist(), strict=True)
