@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from vector_files import NAMES
 
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.formats import FORMATS, guess_format, table, vocabulary
 from any2vec.formats.vocabulary import parse_vocabulary
-from vector_files import NAMES
 
 INDEXES = ("usearch", "faiss")
 WITH_OUTPUT = {"folder", "safetensors", "parquet", "arrow", "npz"}

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import vector_files
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import vector_files
 from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, DataError, FormatError, StorageError
 from any2vec.formats import FORMATS
