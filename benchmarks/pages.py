@@ -1,4 +1,5 @@
-"""Writes the committed figures into the documents: all into docs/figures.md, a choice of them into the README.
+"""Writes the committed figures into the documents: all into docs/figures.md, choices of them into the README and, by
+published system, into docs/systems.md.
 
 `python benchmarks/pages.py` fills what stands between a page's markers. Nothing is measured.
 """
@@ -16,15 +17,54 @@ from benchmarks import results
 from benchmarks.run import TABLES
 from benchmarks.table import STALE, Figure, Table, markdown, markdown_grid
 
-PAGES = (results.ROOT / "README.md", results.ROOT / "docs" / "figures.md")
+PAGES = tuple(results.ROOT / name for name in ("README.md", "docs/figures.md", "docs/systems.md"))
 CHOICE = {
     "readme": (
         ("words-and-graphs", "skipgram-speed", 1), ("words-and-graphs", "skipgram-quality", 0),
         ("words-and-graphs", "node2vec-job", 0), ("larger-than-memory", "speed-in-memory", 0),
         ("clicks", "embedding-part", 1), ("many-hosts", "no-loss", 0), ("many-hosts", "two-hosts", 0),
     ),
+    "graphany2vec": (
+        ("many-hosts", "exactness", 0), ("many-hosts", "bytes", 0), ("many-hosts", "order-of-volume", 0),
+        ("many-hosts", "order-of-volume", 1), ("many-hosts", "link-bound", 0), ("many-hosts", "accuracy", 1),
+        ("many-hosts", "accuracy", 0), ("many-hosts", "no-loss", 0), ("many-hosts", "no-loss-per-byte", 0),
+        ("many-hosts", "pull-memory", 0), ("many-hosts", "modelled-speedup", 0),
+    ),
+    "word-servers": (("many-hosts", "agreements", 14), ("many-hosts", "agreements", 15)),
+    "shadowsync": (
+        ("clicks", "shadow-quality", 2), ("clicks", "shadow-quality", 6), ("clicks", "shadow-quality", 10),
+        ("clicks", "isolation", 2), ("clicks", "isolation-served", 2), ("clicks", "scale", 0),
+    ),
+    "het": (
+        ("clicks", "het-bytes", 0), ("clicks", "het-bytes", 1), ("clicks", "het-bytes", 2), ("clicks", "het-bytes", 3),
+        ("many-hosts", "crossings", 6), ("many-hosts", "crossings", 7), ("many-hosts", "cached-words", 0),
+    ),
+    "bagpipe": (("clicks", "bagpipe-exact", 0), ("clicks", "bagpipe-speed", 0), ("clicks", "bagpipe-speed", 1)),
+    "marius": (
+        ("larger-than-memory", "swaps", 1), ("larger-than-memory", "bytes", 0), ("larger-than-memory", "quality", 0),
+        ("larger-than-memory", "staleness", 0), ("larger-than-memory", "kill", 2),
+        ("larger-than-memory", "speed-out-of-core", 0), ("larger-than-memory", "two-hosts", 0),
+    ),
+    "pdadmm": (
+        ("admm", "cora", 0), ("admm", "cora", 1), ("admm", "citeseer", 0), ("admm", "citeseer", 1),
+        ("admm", "theory", 0), ("admm", "exactness", 0), ("admm", "bytes", 1), ("admm", "two-processes", 0),
+    ),
+    "streaming": (
+        ("streams", "streaming-vs-batch", 0), ("streams", "char-LSTM", 0), ("streams", "unseen words", 0),
+        ("streams", "table-traffic", 3), ("streams", "kill-any-role", 1), ("streams", "crawler", 0),
+        ("streams", "pip", 0),
+    ),
+    "gaia": (
+        ("many-hosts", "agreements", 7), ("many-hosts", "agreements", 9), ("many-hosts", "agreements", 10),
+        ("many-hosts", "agreements", 11),
+    ),
+    "servers": (
+        ("many-hosts", "agreements", 12), ("many-hosts", "agreements", 13), ("clicks", "m-of-n", 0),
+        ("clicks", "m-of-n", 1),
+    ),
+    "graphs": (("graph-networks", "labor", 0), ("graph-networks", "sampler", 0), ("graph-networks", "sample-keys", 1)),
 }  # fmt: skip
-"""block -> (table, row, place of the measure): what people ask for first, and what of that falls short"""
+"""block -> (table, row, place of the measure): what people ask for first, and what of that falls short; by system"""
 _BLOCK = re.compile(r"(<!-- (figures|choice) ([\w-]+): begin.*?-->\n).*?(<!-- \2 \3: end -->)", re.DOTALL)
 
 
@@ -46,7 +86,7 @@ def _choice(name: str) -> str:
     latest = {table: _latest(table) for table in dict.fromkeys(table for table, _, _ in CHOICE[name])}
     lines = [[line for line in latest[table] if line.row == row][place] for table, row, place in CHOICE[name]]
     rows = [(line.measure, line.target, line.figure.split(";")[0], line.verdict) for line in lines]
-    is_old = any(verdict.endswith(STALE) for *_, verdict in rows)
+    is_old = name == "readme" and any(verdict.endswith(STALE) for *_, verdict in rows)  # docs/systems.md says it once
     note = f"\n{STALE.strip()} measured before its code changed: docs/figures.md has the days.\n" if is_old else ""
     return markdown_grid(("measure", "target", "figure", "verdict"), rows) + note
 

@@ -7,6 +7,7 @@ import functools
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -502,8 +503,10 @@ def test_planted_text_keeps_every_word(tmp_path: Path) -> None:
 def test_pages_show_the_committed_figures(page: Path) -> None:
     """Nobody edits them by hand; `python benchmarks/pages.py` writes them."""
     text = page.read_text(encoding="utf-8")
-    tables = pages.CHOICE if page.name == "README.md" else run.TABLES
-    assert text.count(": begin (python benchmarks/pages.py) -->") == len(tables)
+    blocks = re.findall(r"^<!-- \w+ ([\w-]+): begin \(python benchmarks/pages\.py\) -->$", text, re.M)
+    by_system = {*pages.CHOICE} - {"readme"}
+    assert {*blocks} == {"README.md": {"readme"}, "figures.md": {*run.TABLES}, "systems.md": by_system}[page.name]
+    assert len(blocks) == len({*blocks})
     assert results.unmarked(pages.filled(text)) == results.unmarked(text)
 
 

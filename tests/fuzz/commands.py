@@ -23,7 +23,13 @@ _NOT_TRIED = {
     "max_seconds", "patience", "threads", "walks_per_node", "walk_length", "init", "overwrite", "resume",
 }  # fmt: skip
 """flags that start processes, or wait as long as they say, or ask for more work than an input may take"""
-_FILES = {"words": "a.txt", "triples": "triples.tsv", "clicks": "clicks.csv", "stream": "a.txt"}
+_FILES = {
+    "words": "a.txt",
+    "triples": "triples.tsv",
+    "clicks": "clicks.csv",
+    "recommend": "likes.tsv",
+    "stream": "a.txt",
+}
 
 
 class AnswerError(Exception):

@@ -37,6 +37,9 @@ TEXTS = {
     "pairs.txt": "".join(f"{one}\tw{place}\t{place % 10}\n" for place, one in enumerate(WORDS)),
     "questions.txt": ": capitals\nw0 w1 w2 w3\nw1 w2 w3 w4\n: gram1\nw4 w5 w6 w7\n",
     "labels.txt": "".join(f"{node} c{node % 3}\n" for node in range(12)),
+    "likes.tsv": "".join(f"u{one % 6}\ti{one * one % 11}\t{one % 3 + 1}\n" for one in range(30)),
+    "queries.tsv": "e1\tr0\t?\n?\tr1\te2\ne1\t?\te4\n",
+    "users.txt": "u1\nu2\n",
     "feed.xml": "<?xml version='1.0'?><rss version='2.0'><channel><title>t</title>"
     "<item><guid>1</guid><description>a b c</description></item></channel></rss>",
 }  # fmt: skip
@@ -49,7 +52,7 @@ def make_samples(folder: Path) -> None:
     rng = np.random.default_rng(0)
     np.save(folder / "x.npy", rng.standard_normal((12, 4)).astype(np.float32))
     sparse.save_npz(folder / "x.npz", sparse.random(12, 5, 0.4, "csr", np.float32, rng=rng))
-    np.savez(folder / "split.npz", split=np.arange(12)[None] % 3)
+    np.savez(folder / "split.npz", split=np.arange(12)[None] // 4)
     np.save(folder / "ids.npy", np.arange(60) % 7)
     vectors = Embeddings(WORDS, rng.standard_normal((12, 4)), counts=np.arange(12) + 1)
     for name in ("v.txt", "v.bin", "v.glove", "v.safetensors", "v.parquet", "v.arrow", "v.npz", "v.npy"):
@@ -64,4 +67,11 @@ def make_samples(folder: Path) -> None:
     call(folder, "walk", "edges.txt", "--out", "walks", "--walk-length", "6", "--quiet")
     call(folder, "graph", "build", "edges.txt", "--features", "x.npy", "--labels", "labels.txt", "--split", "split.npz",
          "--out", "graph", "--quiet")  # fmt: skip
+    call(folder, "train", "bpr", "likes.tsv", "--dim", "4", "--epochs", "1", "--out", "likes", "--quiet")
+    call(folder, "train", "graphsage", "graph", "--hidden", "4", "--fanouts", "2,2", "--epochs", "1", "--out", "sage",
+         "--quiet")  # fmt: skip
+    call(folder, "phrases", "a.txt", "--out", "joined.txt", "--save", "phrases.json", "--min-count", "1", "--threshold",
+         "0.01", "--quiet")  # fmt: skip
+    call(folder, "embed", "words", "a.txt", "--out", "documents.npy", "--save", "documents.sif", "--quiet")
+    call(folder, "export", "subwords", "--out", "v.fasttext.bin")
     call(folder, "stream", "skipgram", "a.txt", "--dim", "4", "--min-count", "1", "--out", "stream", "--quiet")

@@ -15,6 +15,8 @@ from any2vec.data.attributed.graph import AttributedGraph
 from any2vec.data.clicks.clicks import read_clicks
 from any2vec.data.clicks.schema import ClickSchema
 from any2vec.data.graph.reader import read_graph
+from any2vec.data.interactions.interactions import read_interactions
+from any2vec.data.text.pairs.phrases import Phrases
 from any2vec.data.text.text import encode_text
 from any2vec.data.triples.triples import read_triples
 from any2vec.embeddings import Embeddings
@@ -24,6 +26,7 @@ from any2vec.evaluate.graph.split import Split
 from any2vec.evaluate.words.analogy import read_questions
 from any2vec.evaluate.words.similarity import read_pairs
 from any2vec.models.clicks.scorer import ClickScorer
+from any2vec.models.recommend.recommender import Recommender
 from any2vec.models.triples.scorer import TripleScorer
 from any2vec.report.live import LiveRun
 from any2vec.report.run import read_run
@@ -86,6 +89,13 @@ def _clicks(path: Path) -> object:
     return read_clicks(path, path.parent / "schema.toml", cache_dir=path.parent / "cache")
 
 
+def _network(path: Path) -> object:
+    """PyTorch is there where networks are."""
+    from any2vec.models.networks.classifier import NetworkClassifier
+
+    return NetworkClassifier.load(path)
+
+
 def _store(path: Path) -> None:
     check_folders(path)
     PartitionStore.open(path).close()
@@ -131,7 +141,12 @@ def _small_language(work: Path, rng: Rng) -> None:
 _RUN = ("words", "a.txt", "run.toml")
 _TRAIN = ("train", "skipgram", "--config", "run.toml", "--quiet", "--out")
 _RANKS = ["evaluate", "entities", "--task", "triples", "--data", "triples.tsv"]
-_VECTORS = ("v.txt", "v.bin", "v.glove", "v.parquet", "v.arrow", "v.npz", "words", "subwords")
+_RECOMMEND = ("recommend", "likes", "--users", "users.txt", "--exclude-seen", "likes.tsv", "--out", "out.tsv")
+_PREDICT = ("predict", "entities", "--queries", "queries.tsv", "--exclude", "triples.tsv")
+_PHRASES = ("phrases", "a.txt", "--phrases", "phrases.json", "--out", "out.txt", "--quiet")
+_EMBED = ("embed", "words", "a.txt", "--encoder", "documents.sif", "--out", "out.npy", "--quiet")
+_SAGE = ("train", "graphsage", "graph", "--hidden", "4", "--fanouts", "2,2", "--epochs", "1", "--out", "out", "--quiet")
+_VECTORS = ("v.txt", "v.bin", "v.fasttext.bin", "v.glove", "v.parquet", "v.arrow", "v.npz", "words", "subwords")
 TARGETS: tuple[Target, ...] = (
     *(_reader(name, lambda path: encode_text(path, cache_dir=path.parent / "cache")) for name in ("a.txt", "ids.npy")),
     *(
@@ -143,6 +158,10 @@ TARGETS: tuple[Target, ...] = (
     _reader("schema.toml", ClickSchema.load),
     *(_reader(name, Embeddings.load) for name in _VECTORS),
     *(_reader(name, Embeddings.load, "v.vocabulary.tsv") for name in ("v.safetensors", "v.npy")),
+    _reader("likes.tsv", read_interactions),
+    _reader("likes", Recommender.load),
+    _reader("phrases.json", Phrases.load),
+    _reader("sage", _network),
     _reader("pairs.txt", read_pairs),
     _reader("questions.txt", read_questions),
     _reader("labels.txt", read_labels),
@@ -161,7 +180,7 @@ TARGETS: tuple[Target, ...] = (
     Target("message, damaged", (), lambda work, rng: messages.read_damaged(rng)),
     Target("message, made up", (), lambda work, rng: messages.read_drawn(rng)),
     Target("row server", (), lambda work, rng: messages.ask_a_server(rng)),
-    *[Target("flags", ("a.txt", "triples.tsv", "clicks.csv", "schema.toml"), _flags)] * 4,
+    *[Target("flags", ("a.txt", "triples.tsv", "clicks.csv", "schema.toml", "likes.tsv"), _flags)] * 4,
     _command("train --config", ("run.toml", "a.txt"), "train", "--config", "run.toml", "--out", "out", "--quiet"),
     _command("train", ("a.txt", "run.toml"), *_TRAIN, "out"),
     _command("train --resume", _RUN, *_TRAIN, "words", "--resume"),
@@ -180,6 +199,18 @@ TARGETS: tuple[Target, ...] = (
     _command("train walks", ("walks",), "train", "deepwalk", "walks", "--dim", "4", "--out", "out", "--quiet"),
     _command("split", ("edges.txt",), "split", "edges.txt", "--out", "out"),
     _command("graph show", ("graph",), "graph", "show", "graph"),
+    _command("train bpr", ("likes.tsv",), "train", "bpr", "likes.tsv", "--dim", "4", "--out", "out", "--quiet"),
+    *(_command("recommend", (name, *{"likes", "likes.tsv", "users.txt"} - {name}), *_RECOMMEND)
+      for name in ("likes", "likes.tsv", "users.txt")),
+    *(_command("predict", (name, *{"entities", "queries.tsv", "triples.tsv"} - {name}), *_PREDICT)
+      for name in ("entities", "queries.tsv")),
+    *(_command("phrases", (name, *{"a.txt", "phrases.json"} - {name}), *_PHRASES)
+      for name in ("a.txt", "phrases.json")),
+    *(_command("embed", (name, *{"words", "a.txt", "documents.sif"} - {name}), *_EMBED)
+      for name in ("words", "documents.sif")),
+    _command("train graphsage", ("graph",), *_SAGE),
+    _command("score", ("sage", "graph"), "score", "sage", "graph", "--out", "out.tsv"),
+    _command("compare", ("words", "entities"), "compare", "words", "entities"),
     _command("stream", ("a.txt",), "stream", "skipgram", "a.txt", "--dim", "4", "--out", "out", "--quiet"),
     _command("stream", ("lines.jsonl",), "stream", "skipgram", "lines.jsonl", "--dim", "4", "--out", "out", "--quiet"),
 )  # fmt: skip

@@ -44,7 +44,7 @@ ELSEWHERE = {
     "any2vec train skipgram text.txt --hosts 8 --threads 16 --ray HEAD:6379 --out DIR": "by test_cluster_ray",
 }
 """commands that are not run here -> what runs them"""
-IN_CLONE = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("words", "hosts", "clicks"))]
+IN_CLONE = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("words", "hosts", "clicks", "reports"))]
 """pages whose commands are run in a clone where the demo has run"""
 RUN = (
     *(page.name for page in IN_CLONE),
