@@ -125,6 +125,15 @@ def test_what_is_wrong_with_text(text: str, options: dict[str, Any], said: str, 
 
 
 @pytest.mark.parametrize(
+    ("text", "lists"), [(b"a,b\n\xff,c\n", False), (b"a,b\na,\xff\n", False), (b"a b\na \xff\n", True)]
+)
+def test_what_is_no_utf8_is_refused(text: bytes, lists: bool, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_bytes(text)
+    with pytest.raises(DataError, match="is no UTF-8 text"):
+        read_interactions(str(tmp_path / "rows.csv"), InteractionOptions(lists=lists))
+
+
+@pytest.mark.parametrize(
     ("source", "said"),
     [(7, "sparse matrix"), ([("a",)], "user and item"), ([("a", "b", -2)], "weight -2"), ([("a", None)], "strings"),
      (sparse.csr_matrix(-np.eye(2)), "weight -1"), ({"user": ["a", None], "item": ["x", "y"]}, "empty values"),

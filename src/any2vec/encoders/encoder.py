@@ -47,7 +47,7 @@ def read_encoder(metadata: object, arrays: Mapping[str, np.ndarray], dim: int) -
         FormatError: this version does not know the encoder, or its parts do not fit together.
     """
     kind = metadata.get("kind") if isinstance(metadata, dict) else None
-    if kind not in ENCODERS:
+    if not isinstance(kind, str) or kind not in ENCODERS:
         raise FormatError(f"meta.json names an encoder {kind!r}; this any2vec knows {', '.join(ENCODERS)}.")
     assert isinstance(metadata, dict)
     module, name = ENCODERS[kind]

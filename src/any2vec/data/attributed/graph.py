@@ -172,6 +172,8 @@ class AttributedGraph:
             arrays = {name: _mapped(folder, name, known) for name, known in meta["arrays"].items()}
             if type(meta["num_edges"]) is not int or type(meta["is_directed"]) is not bool:
                 raise TypeError("meta.json gives num_edges or is_directed of another type")
+            if not all(isinstance(name, str) for name in meta["classes"]):
+                raise TypeError("meta.json gives classes that are no names")
             graph = cls(folder, meta, arrays)
         except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
             reason = str(error).split("\n")[0]
@@ -194,10 +196,16 @@ class AttributedGraph:
             and len(self.edge_types) in (0, len(csr.indices))
             and (features is None or len(features.row_ND) == num_nodes)
             and (features is None or len(features.scale_N) == num_nodes * (features.row_ND.dtype == np.int8))
-            and (self.labels is None or len(self.labels) == num_nodes)
+            and (self.labels is None or (len(self.labels) == num_nodes and self._labels_fit(self.labels)))
             and self.splits.shape[1] == num_nodes
             and ("words" not in arrays or len(arrays["offsets"]) == num_nodes + 1)
         )
+
+    def _labels_fit(self, labels: np.ndarray) -> bool:
+        """Whether they are of the classes that there are."""
+        if labels.ndim == 2:
+            return labels.shape[1] == len(self.classes)
+        return labels.ndim == 1 and -1 <= int(labels.min()) <= int(labels.max()) < len(self.classes)
 
 
 class _Numbers(Sequence[str]):

@@ -119,8 +119,9 @@ def _chosen(names: list[str], where: str, options: InteractionOptions) -> list[s
 
 
 def _of_lines(text: bytes, name: str, form: _Form, lines: int, is_first: bool) -> Columns:
-    from any2vec.data.io.arrow import FieldCountError, arrow_errors, pa, pc, split_lines
+    from any2vec.data.io.arrow import FieldCountError, arrow_errors, check_utf8, pa, pc, split_lines
 
+    check_utf8(text, name)
     where = display(name)
     if form.mark == " ":
         text = b"\n".join(b" ".join(line.split()) for line in text.split(b"\n"))
@@ -146,8 +147,9 @@ def _of_lines(text: bytes, name: str, form: _Form, lines: int, is_first: bool) -
 
 
 def _of_lists(text: bytes, name: str, mark: str) -> Columns:
-    from any2vec.data.io.arrow import arrow_errors, pa, pc
+    from any2vec.data.io.arrow import arrow_errors, check_utf8, pa, pc
 
+    check_utf8(text, name)
     with arrow_errors(f"{display(name)} cannot be read as text"):
         lines = pc.utf8_trim_whitespace(pa.array([text.decode()], pa.large_string()))
         lines = pc.split_pattern(lines, "\n").flatten()

@@ -122,9 +122,9 @@ def _is_header(fields: list[str]) -> bool:
 
 def _separated(piece: _Piece, mark: str, num_columns: int) -> TripleColumns:
     """Columns of TSV, CSV and their kin."""
-    from any2vec.data.io.arrow import FieldCountError, arrow_errors, pa, split_lines
+    from any2vec.data.io.arrow import FieldCountError, arrow_errors, check_utf8, pa, split_lines
 
-    _check_text(piece)
+    check_utf8(piece.text, piece.name)
     chosen, quotes = list(range(min(3, num_columns))), mark in ",;"
     try:
         with arrow_errors(f"{display(piece.name)} cannot be read from line {piece.lines + 1:,} on"):
@@ -157,9 +157,9 @@ def _statements(piece: _Piece) -> TripleColumns:
 
 def _matched(piece: _Piece, pattern: str, wanted: str) -> list[Any]:
     """The groups head, relation and tail of every line that says something."""
-    from any2vec.data.io.arrow import pa, packed, pc
+    from any2vec.data.io.arrow import check_utf8, pa, packed, pc
 
-    _check_text(piece)
+    check_utf8(piece.text, piece.name)
     text, name = piece.text, display(piece.name)
     ends = np.flatnonzero(text == 10) + 1
     offsets = np.concatenate([[0], ends, [len(text)] if not len(ends) or ends[-1] != len(text) else []]).astype(
@@ -173,16 +173,6 @@ def _matched(piece: _Piece, pattern: str, wanted: str) -> list[Any]:
         number = piece.lines + place + 1
         raise DataError(f"{name}: line {number} is not {wanted}: {_shown(lines[place].as_py())}.")
     return [found.field(number).cast(pa.large_string()) for number in range(3)]
-
-
-def _check_text(piece: _Piece) -> None:
-    """Raise DataError for what is no UTF-8, which pyarrow would complain of line by line."""
-    from any2vec.data.io.arrow import pa, packed
-
-    try:
-        packed(np.array([0, len(piece.text)]), piece.text).validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{display(piece.name)} is no UTF-8 text; convert it, or give another file.") from error
 
 
 def _check_full(columns: list[Any], name: str, before: int) -> None:

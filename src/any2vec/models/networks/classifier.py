@@ -103,7 +103,7 @@ class NetworkClassifier:
             found = cls(model, dict(tensors), int(about["num_features"]), classes, bool(about["is_multi_label"]))
             found._check()
         except (FormatError, InputError, OSError, ValueError, TypeError) as error:
-            raise FormatError(f"{file} is damaged: {error}") from error
+            raise FormatError(f"{file} is damaged: {' '.join(str(error).split())}") from error
         except KeyError as error:
             raise FormatError(f"{file} is damaged: it lacks {error}; train again.") from error
         return found

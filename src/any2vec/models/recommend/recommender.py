@@ -178,8 +178,8 @@ class Recommender:
                 "item2vec."
             )
         items = Embeddings.load(folder)
-        users, _ = read_vocabulary(folder / USER_NAMES)
         try:
+            users, _ = read_vocabulary(folder / USER_NAMES)
             tensors, metadata = read_safetensors(folder / USERS, mmap=False, ranks=(1, 2))
             about = parse_json(metadata["any2vec"])
             model = model_of(about["model"], known_models("recommend", RECOMMEND_MODELS), "implicit feedback")
