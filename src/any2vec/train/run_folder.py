@@ -32,7 +32,7 @@ from any2vec.train.checkpoint import FILE, check_settings, forget_losses, remove
 _RESULT = (
     "meta.json", "vectors.safetensors", "vocabulary.tsv", "dense.safetensors", "schema.json", "values.parquet",
     "relations.safetensors", "relations.tsv", "triples.npy", CLASSIFIER, PREDICTIONS, "ngrams.safetensors",
-    "char_lstm.safetensors", "users.safetensors", "users.tsv", "network.safetensors",
+    "char_lstm.safetensors", "users.safetensors", "users.tsv",
 )  # fmt: skip
 TABLE, TRIPLES = "table", "triples"
 """folders of a run whose table is larger than memory, until its result is whole: partitions, and buckets of triples"""

@@ -80,14 +80,6 @@ def test_damaged(name: str, tmp_path: Path) -> None:
         Corpus.open(tmp_path / "a")
 
 
-def test_counts_below_zero(tmp_path: Path) -> None:
-    write(tmp_path / "a")
-    counts = np.load(tmp_path / "a" / "counts.npy")
-    np.save(tmp_path / "a" / "counts.npy", -counts)
-    with pytest.raises(FormatError, match="vocabulary .* is damaged"):
-        Corpus.open(tmp_path / "a")
-
-
 def test_changed_meta(tmp_path: Path) -> None:
     write(tmp_path / "a")
     path = tmp_path / "a" / "meta.json"

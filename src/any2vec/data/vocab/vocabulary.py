@@ -166,7 +166,7 @@ class Vocabulary:
         words, offsets = open_array(folder, "words", np.uint8), open_array(folder, "offsets", np.int64)
         counts = open_array(folder, "counts", np.int64)
         fits = len(offsets) == len(counts) + 1 and offsets[0] == 0 and offsets[-1] == len(words)
-        if not fits or (np.diff(offsets) < 0).any() or (counts < 0).any():
+        if not fits or (np.diff(offsets) < 0).any():
             raise FormatError(f"The vocabulary in {folder} is damaged: its files do not fit together; write it again.")
         return cls(Keys(words, offsets), counts)
 
