@@ -59,8 +59,8 @@ RUN = (
 BENCHMARK = re.compile(r"python benchmarks/(run|words/roofline|pages)\.py\b")
 GOLDEN = re.compile(r"python tests/golden/(check|make)\.py\b")
 """what test_golden.py and test_harness.py run"""
-MUTANTS = re.compile(r"python tests/mutants/run\.py (record|draw|judge|show)\b")
-"""what test_mutants.py runs"""
+HARD = re.compile(r"python tests/(mutants/run\.py (record|draw|judge|show)|(fuzz|kills)/run\.py)\b")
+"""what test_mutants.py, test_fuzz.py and test_kills.py run"""
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -119,7 +119,7 @@ def test_no_command_is_left_out() -> None:
         assert not blocks(page, ""), f"{page.name}: a fence names no language, so that nobody looks at what is in it"
         assert all(commands_of(text) for text in blocks(page, "sh")), f"{page.name}: a block of sh holds no command"
         for command in commands(page):
-            elsewhere = command in ELSEWHERE or any(form.match(command) for form in (BENCHMARK, GOLDEN, MUTANTS))
+            elsewhere = command in ELSEWHERE or any(form.match(command) for form in (BENCHMARK, GOLDEN, HARD))
             is_run = page.name in (*RUN, "extending.md") and "any2vec " in command  # extending: by test_recipes.py
             is_run |= page.parent.name == "tutorials"  # by test_tutorials.py
             is_run |= page.name == "serve.md"

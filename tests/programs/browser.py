@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import select
@@ -66,6 +67,16 @@ class Browser:
             assert time.monotonic() < end, f"{script} never came true"
             time.sleep(0.05)
         return found
+
+    def look(self, width: int, height: int, is_dark: bool = False) -> None:
+        """How large the window is, and in which colors pages are asked for."""
+        self._ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
+        self._ask("Emulation.setEmulatedMedia", features=[scheme])
+
+    def picture(self) -> bytes:
+        """What the window shows, PNG."""
+        return base64.b64decode(self._ask("Page.captureScreenshot", format="png")["data"])
 
     def _ask(self, method: str, **options: Any) -> dict[str, Any]:
         self._number += 1

@@ -18,7 +18,7 @@ import pytest
 
 import any2vec as a2v
 from any2vec.embeddings import Embeddings
-from any2vec.errors import InputError
+from any2vec.errors import FormatError, InputError
 from any2vec.formats.snapshots import publish
 from any2vec.serve.limits import Limits
 from any2vec.serve.server import Server, check_address, read_token
@@ -444,3 +444,25 @@ def test_answers_do_not_wait_for_acknowledgments() -> None:
     """asyncio turns Nagle's algorithm off for sockets whose protocol is named."""
     with server._listening("localhost", 0) as found:
         assert found.proto == socket.IPPROTO_TCP
+
+
+def test_classes_of_nodes_are_those_that_the_run_kept(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="graph networks need torch")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    labels = np.arange(30) % 3
+    np.save(tmp_path / "x.npy", np.eye(3, dtype=np.float32)[labels])
+    (tmp_path / "y.tsv").write_text("".join(f"{node} c{one}\n" for node, one in enumerate(labels)))
+    edges = {"src": np.arange(30), "dst": (np.arange(30) + 3) % 30}
+    nodes = a2v.NodeOptions(features=tmp_path / "x.npy", labels=tmp_path / "y.tsv")
+    a2v.fit(a2v.GCN(hidden=8), edges, nodes=nodes, epochs=3, threads=1, out=tmp_path / "run")
+    kept = parquet.read_table(tmp_path / "run" / "predictions.parquet").to_pylist()
+    with catalog.Catalog({"run": tmp_path / "run"}) as runs, Server(app.make_app(runs, SMALL), "127.0.0.1", 0) as running:
+        keys = [one["node"] for one in kept[:4]]
+        status, found = ask(running.port, "/runs/run/classes", {"keys": [*keys, 77]})
+        assert status == 200 and found["unknown"] == [77] and found["classes"][4] is None
+        said = [[(one["predicted"], pytest.approx(one["probability"]))] for one in kept[:4]]
+        assert [[(one["key"], one["score"]) for one in listed] for listed in found["classes"][:4]] == said
+    file = tmp_path / "run" / "predictions.parquet"
+    parquet.write_table(parquet.read_table(file).slice(1), file)
+    with pytest.raises(FormatError, match="its predictions are of other nodes"):
+        catalog.open_run("run", tmp_path / "run", False)

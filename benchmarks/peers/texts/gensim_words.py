@@ -71,11 +71,12 @@ def main() -> None:
     model.train(**corpus, total_examples=model.corpus_count, epochs=args.epochs)
     train_seconds = time.perf_counter() - started
     if args.out:
-        kept = KeyedVectors(args.dim)
-        kept.add_vectors(model.wv.index_to_key, model.wv.vectors)
-        asked = Path(args.more).read_text().split() if args.more else []
-        more = list(dict.fromkeys(word for word in asked if word not in model.wv.key_to_index))
-        if more:
+        kept = model.wv
+        if args.more:  # a copy, which no row that looks at memory asks for
+            kept = KeyedVectors(args.dim)
+            kept.add_vectors(model.wv.index_to_key, model.wv.vectors)
+            asked = Path(args.more).read_text().split()
+            more = list(dict.fromkeys(word for word in asked if word not in model.wv.key_to_index))
             kept.add_vectors(more, [model.wv[word] for word in more])
         kept.save_word2vec_format(args.out, binary=True)
     result = {

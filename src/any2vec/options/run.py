@@ -66,7 +66,7 @@ class RunOptions:
         return share if 0 < share < 1 else None
 
     def validation_settings(self) -> dict[str, object]:
-        """What must be the same for a run that validates to go on: files by name and size, wherever they lie."""
+        """What must be the same for a run that validates to go on: files by name and digest, wherever they lie."""
         found: dict[str, object] = {"patience": self.patience} if self.patience else {}
         given: Any = self.validate
         if given is None:
@@ -84,7 +84,9 @@ class RunOptions:
 
 
 def _named(data: Any) -> str:
-    """A file by name and size; of data in memory their type."""
+    """A file by name and digest; of data in memory their type."""
     if isinstance(data, str | Path) and Path(data).is_file():
-        return f"{Path(data).name}, {Path(data).stat().st_size:,} bytes"
+        from any2vec.data.io.files import content_hash
+
+        return f"{Path(data).name}, {content_hash(data)}"
     return str(data) if isinstance(data, str | Path) else type(data).__name__

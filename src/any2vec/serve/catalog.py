@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from any2vec.background import Background
+from any2vec.data.attributed.predictions import PredictedClasses
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, UnknownKeyError
 from any2vec.formats.snapshots import LATEST, has_snapshots
@@ -39,6 +40,8 @@ class ServedRun:
     embeddings: Embeddings
     scorer: Any = None
     """what its task scores with; None: nothing"""
+    classes: PredictedClasses | None = None
+    """of its nodes, where it is a classifier"""
     is_approximate: bool = False
     """whether neighbors come from an index by default"""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -111,6 +114,9 @@ def open_run(name: str, folder: Path, approximate: bool) -> ServedRun:
         task = None if has_snapshots(folder) else task_of_run(folder)
         try:
             embeddings, scorer = Embeddings.load(folder), None if task is None else task.scorer(folder)
+            classes = None if task is None else PredictedClasses.read(folder)
+            if classes is not None and len(classes.predicted) != len(embeddings):
+                raise FormatError(f"{folder} is damaged: its predictions are of other nodes than its vectors.")
         except (FormatError, OSError):
             if stamp_of(folder) == before:
                 raise
@@ -121,7 +127,8 @@ def open_run(name: str, folder: Path, approximate: bool) -> ServedRun:
         _ = embeddings.norms, embeddings.keys.by_name()
         if approximate:
             embeddings.index()
-        return ServedRun(name, before, "" if task is None else task.name, embeddings, scorer, approximate)
+        named = "" if task is None else task.name
+        return ServedRun(name, before, named, embeddings, scorer, classes, approximate)
     raise FormatError(f"{folder} changes faster than it can be opened; serve it when it has come to rest.")
 
 

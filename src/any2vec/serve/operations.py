@@ -113,6 +113,19 @@ class Scores(_Message):
     scores: list[float]
 
 
+class ClassesRequest(_Message):
+    """Nodes that the classifier was trained around."""
+
+    keys: list[Key]
+
+
+class Classes(_Message):
+    """By node, in their order, the likeliest class first; null: a key that is unknown."""
+
+    classes: list[list[Neighbor] | None]
+    unknown: list[Key] = Field(description="keys that are no nodes of the run")
+
+
 class TripleQuery(_Message):
     """Two of the three; what is left out, or null, is asked for."""
 
@@ -219,6 +232,16 @@ def score(run: ServedRun, asked: ScoreRequest, limits: Limits, deadline: Deadlin
     return {"scores": _finite(np.concatenate(parts))}
 
 
+def classes(run: ServedRun, asked: ClassesRequest, limits: Limits, deadline: Deadline) -> dict[str, Any]:
+    """What the run has predicted of its nodes."""
+    limits.check_items("keys", len(asked.keys))
+    if run.classes is None:
+        raise InputError(f"{run.name} keeps no classes of its nodes; train it again.")
+    row_B = run.embeddings.keys.rows(asked.keys)
+    found = [None if row < 0 else _listed(run.classes.of(row)) for row in row_B.tolist()]
+    return {"classes": found, "unknown": [key for key, row in zip(asked.keys, row_B, strict=True) if row < 0]}
+
+
 def predict(run: ServedRun, asked: PredictRequest, limits: Limits, deadline: Deadline) -> dict[str, Any]:
     """As `TripleScorer.predict_many`."""
     limits.check_k(asked.k)
@@ -253,6 +276,7 @@ OPERATIONS = (
     Operation("most_similar", MostSimilarRequest, Answers, most_similar),
     Operation("similarity", SimilarityRequest, Similarities, similarity),
     Operation("score", ScoreRequest, Scores, score, ("clicks", "triples")),
+    Operation("classes", ClassesRequest, Classes, classes, ("graphs", "layers")),
     Operation("predict", PredictRequest, Predictions, predict, ("triples",)),
     Operation("recommend", RecommendRequest, Recommendations, recommend, ("recommend",)),
 )

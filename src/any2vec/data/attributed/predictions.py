@@ -105,12 +105,35 @@ class Predicted(NamedTuple):
         Raises:
             FormatError: the file is damaged.
         """
-        from any2vec.data.io.arrow import arrow_errors, parquet
+        columns = _read(folder, cls._fields)
+        return None if columns is None else cls(*(column.to_pylist() for column in columns))
 
-        file = folder / PREDICTIONS
-        if not file.is_file():
-            return None
-        with arrow_errors(f"{file} is damaged", FormatError, "train the run again."):
-            table = parquet().read_table(file, columns=list(cls._fields))
-            columns = [table[name].to_pylist() for name in cls._fields]
-        return cls(*columns)
+
+class PredictedClasses(NamedTuple):
+    """What was predicted of each node, by row of the vectors; Arrow's columns."""
+
+    predicted: Any
+    probability: Any
+
+    @classmethod
+    def read(cls, folder: Path) -> PredictedClasses | None:
+        """Those of a run folder; None where it has none. Raises as `Predicted.read`."""
+        columns = _read(folder, cls._fields)
+        return None if columns is None else cls(*columns)
+
+    def of(self, row: int) -> list[tuple[str, float]]:
+        """Classes of a node and their probabilities, the likeliest first."""
+        said, shares = self.predicted[row].as_py(), self.probability[row].as_py()
+        found = zip(said, shares, strict=True) if isinstance(said, list) else [(said, shares)]
+        return sorted(found, key=lambda one: -one[1])
+
+
+def _read(folder: Path, names: Sequence[str]) -> list[Any] | None:
+    from any2vec.data.io.arrow import arrow_errors, parquet
+
+    file = folder / PREDICTIONS
+    if not file.is_file():
+        return None
+    with arrow_errors(f"{file} is damaged", FormatError, "train the run again."):
+        table = parquet().read_table(file, columns=list(names))
+        return [table[name].combine_chunks() for name in names]
