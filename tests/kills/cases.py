@@ -1,4 +1,4 @@
-"""What is killed: a training of each task by its command, small, on one thread, so that its result is known to the bit."""
+"""What is killed: a training of each task by its command, small, on one thread, so that its result has known bits."""
 
 from __future__ import annotations
 
@@ -34,10 +34,13 @@ def make_inputs(folder: Path) -> None:
     (folder / "triples.tsv").write_text(
         "".join(f"e{head}\tr{(head + tail) % 4}\te{tail}\n" for head, tail in zip(heads, tails, strict=True))
     )
-    rows = "".join(f"{int(rng.random() < 0.3)},u{rng.integers(50)},i{rng.integers(80)},{rng.random():.3f}\n" for _ in range(6000))
-    (folder / "clicks.csv").write_text("y,user,item,x\n" + rows)
+    (folder / "large.tsv").write_text("".join(f"e{one}\tr\te{(one * 7 + 1) % 40_000}\n" for one in range(40_000)))
+    clicked, users, items, x = rng.random(6000) < 0.3, *rng.integers(0, 60, (2, 6000)), rng.random(6000)
+    rows = zip(clicked.astype(int), users, items, x, strict=True)
+    lines = "".join(f"{is_click},u{user},i{item},{number:.3f}\n" for is_click, user, item, number in rows)
+    (folder / "clicks.csv").write_text("y,user,item,x\n" + lines)
     (folder / "schema.toml").write_text('label = "y"\ndense = ["x"]\ncategorical = ["user", "item"]\n')
-    likes = {(int(user), int(item)) for user, item in zip(rng.integers(0, 200, 6000), rng.integers(0, 150, 6000), strict=True)}
+    likes = {*zip(*rng.integers(0, 200, (2, 6000)).tolist(), strict=True)}
     (folder / "likes.tsv").write_text("".join(f"u{user}\ti{item}\n" for user, item in sorted(likes)))
     (folder / "pairs.txt").write_text("".join(f"w{one}\tw{one + 1}\t{one % 7}\n" for one in range(40)))
     classes = np.arange(300) % 3
@@ -49,7 +52,9 @@ def make_inputs(folder: Path) -> None:
 
 def signed(*names: str) -> Callable[[Path], str]:
     """A digest of files of a result."""
-    return lambda out: hashlib.blake2b(b"".join((out / name).read_bytes() for name in names), digest_size=16).hexdigest()
+    return lambda out: hashlib.blake2b(
+        b"".join((out / name).read_bytes() for name in names), digest_size=16
+    ).hexdigest()
 
 
 def _lines_once(out: Path) -> str:
@@ -73,7 +78,7 @@ CASES: tuple[Case, ...] = (
          signed("vectors.safetensors", "ngrams.safetensors")),
     Case("triples", ("train", "complex", "triples.tsv", "--dim", "16", "--epochs", "20", *_TRAIN),
          signed("vectors.safetensors", "relations.safetensors")),
-    Case("triples on disk", ("train", "complex", "triples.tsv", "--dim", "256", "--epochs", "6", "--memory", "260MB",
+    Case("triples on disk", ("train", "complex", "large.tsv", "--dim", "128", "--epochs", "3", "--memory", "450MB",
                              *_TRAIN), signed("vectors.safetensors", "relations.safetensors")),
     Case("clicks", ("train", "deepfm", "clicks.csv", "--schema", "schema.toml", "--dim", "8", "--epochs", "6", *_TRAIN),
          signed("vectors.safetensors", "dense.safetensors")),
@@ -81,8 +86,8 @@ CASES: tuple[Case, ...] = (
          signed("vectors.safetensors", "users.safetensors")),
     Case("layers", ("train", "ga-mlp", "edges.tsv", *_NODES, "--epochs", "60", "--layers", "4", *_TRAIN),
          signed("vectors.safetensors", "classifier.safetensors")),
-    Case("graph networks", ("train", "graphsage", "edges.tsv", *_NODES, "--hidden", "16", "--fanouts", "5,5", "--epochs",
-                            "20", *_TRAIN), signed("vectors.safetensors", "network.safetensors")),
-    Case("stream", ("stream", "skipgram", "text.txt", "--dim", "16", "--min-count", "1", "--batch-bytes", "4000", "--linger",
-                    "0", "--log-ids", "--snapshot-seconds", "0.05", *_TRAIN), _lines_once),
+    Case("graph networks", ("train", "graphsage", "edges.tsv", *_NODES, "--hidden", "16", "--fanouts", "5,5",
+                            "--epochs", "20", *_TRAIN), signed("vectors.safetensors", "network.safetensors")),
+    Case("stream", ("stream", "skipgram", "text.txt", "--dim", "16", "--min-count", "1", "--batch-bytes", "4000",
+                    "--linger", "0", "--log-ids", "--snapshot-seconds", "0.05", *_TRAIN), _lines_once),
 )  # fmt: skip

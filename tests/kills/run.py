@@ -142,14 +142,18 @@ def try_one(case: Case, inputs: Path, means: str, share: float, seconds: float, 
     share: of `seconds`, or of `size`, bytes of the whole folder, at which it is stopped.
     """
     with workplace(inputs, means == "full") as work:
-        how = fill(case, work, 4096 + int(share * size)) if means == "full" else interrupt(case, work, means, share * seconds)
+        how = (
+            fill(case, work, 4096 + int(share * size))
+            if means == "full"
+            else interrupt(case, work, means, share * seconds)
+        )
         finish(case, work, *(["--resume"] if (work / "out" / "run").exists() else []))
         check_end(case, work, wanted)
     return how
 
 
 def alone(case: Case, inputs: Path) -> tuple[float, int, str]:
-    """Seconds, bytes and signature of a run that nobody stops; the second of two, with kernels compiled and text cached."""
+    """Seconds, bytes and signature of a run that nobody stops: the second of two, with kernels compiled."""
     for _ in range(2):
         with workplace(inputs, False) as work:
             began = time.monotonic()
@@ -196,7 +200,9 @@ def main() -> int:
                 with kept.open("a") as file:
                     file.write(json.dumps(one) + "\n")
     lost = [one for one in done if one["lost"]]
-    for (name, means, how), count in sorted(Counter((one["case"], one["means"], one.get("how", "lost")) for one in done).items()):
+    for (name, means, how), count in sorted(
+        Counter((one["case"], one["means"], one.get("how", "lost")) for one in done).items()
+    ):
         print(f"{count:4}  {name:18}{means:6}{how}")
     print(f"{len(done)} tried, {len(lost)} lost something")
     return 1 if lost else 0

@@ -84,7 +84,9 @@ def live(work: Path) -> None:
 
 
 def site(work: Path) -> None:
-    subprocess.run([sys.executable, "-m", "sphinx", "-q", "-b", "html", str(ROOT / "docs"), str(work / "site")], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-b", "html", str(ROOT / "docs"), str(work / "site")], check=True
+    )
     with Browser() as browser:
         browser.open((work / "site" / "tutorials" / "words.html").as_uri())
         browser.look(WIDTH, HEIGHT)

@@ -456,7 +456,10 @@ def test_classes_of_nodes_are_those_that_the_run_kept(tmp_path: Path) -> None:
     nodes = a2v.NodeOptions(features=tmp_path / "x.npy", labels=tmp_path / "y.tsv")
     a2v.fit(a2v.GCN(hidden=8), edges, nodes=nodes, epochs=3, threads=1, out=tmp_path / "run")
     kept = parquet.read_table(tmp_path / "run" / "predictions.parquet").to_pylist()
-    with catalog.Catalog({"run": tmp_path / "run"}) as runs, Server(app.make_app(runs, SMALL), "127.0.0.1", 0) as running:
+    with (
+        catalog.Catalog({"run": tmp_path / "run"}) as runs,
+        Server(app.make_app(runs, SMALL), "127.0.0.1", 0) as running,
+    ):
         keys = [one["node"] for one in kept[:4]]
         status, found = ask(running.port, "/runs/run/classes", {"keys": [*keys, 77]})
         assert status == 200 and found["unknown"] == [77] and found["classes"][4] is None
