@@ -23,23 +23,23 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def known(inputs: Path) -> tuple[float, int, str]:
+def known(inputs: Path) -> tuple[float, int, frozenset[str]]:
     return alone(WORDS, inputs)
 
 
 @pytest.mark.parametrize("means", ["kill", "stop"])
 @pytest.mark.parametrize("share", [0.6, 0.8])
 def test_a_run_that_is_stopped_ends_with_the_same_bits(
-    inputs: Path, known: tuple[float, int, str], means: str, share: float
+    inputs: Path, known: tuple[float, int, frozenset[str]], means: str, share: float
 ) -> None:
     seconds, size, wanted = known
     assert try_one(WORDS, inputs, means, share, seconds, size, wanted)
 
 
-def test_what_is_lost_is_seen(inputs: Path, known: tuple[float, int, str]) -> None:
+def test_what_is_lost_is_seen(inputs: Path, known: tuple[float, int, frozenset[str]]) -> None:
     seconds, size, wanted = known
     with pytest.raises(LostError, match="another result"):
-        try_one(WORDS, inputs, "kill", 0.7, seconds, size, "0" * len(wanted))
+        try_one(WORDS, inputs, "kill", 0.7, seconds, size, frozenset({"another"}))
     fails = replace(WORDS, arguments=(*WORDS.arguments, "--window", "0"))
     with pytest.raises(LostError, match="ended with 2: Error: window"):
         try_one(fails, inputs, "stop", 1.0, seconds, size, wanted)
