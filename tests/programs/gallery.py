@@ -42,6 +42,7 @@ def report(work: Path) -> None:
         browser.open((work / "demo" / "modules" / "report.html").as_uri())
         browser.look(WIDTH, HEIGHT)
         browser.wait("document.querySelectorAll('#map circle').length > 50")
+        time.sleep(1)
         keep(browser, "report")
         browser.look(WIDTH, HEIGHT, is_dark=True)
         find = "const box = document.getElementById('map-search'); box.value = 'bz2';"
@@ -56,7 +57,7 @@ def report(work: Path) -> None:
 @contextmanager
 def followed(work: Path) -> Iterator[str]:
     """The address of the page of a run under way."""
-    train = [sys.executable, "-m", "any2vec", "train", "skipgram", "demo/words.txt", "--out", "live", "--epochs", "400"]
+    train = [sys.executable, "-m", "any2vec", "train", "skipgram", "demo/words.txt", "--out", "live", "--epochs", "20000"]
     with subprocess.Popen([*train, "--quiet"], cwd=work) as run:
         while not (work / "live" / "progress.jsonl").exists():
             time.sleep(0.2)
