@@ -79,7 +79,12 @@ def _any2vec(bench: Bench, vectors: Path) -> Iterator[int]:
             if job.poll() is not None or time.monotonic() > end:
                 raise RowError(f"the server does not start: {errors.read_text()[-200:]}")
             time.sleep(0.1)
-        yield int(said[1])
+        try:
+            yield int(said[1])
+        finally:
+            job.terminate()  # it says at its end what ran in it, and is killed if it does not come to one
+            with suppress(subprocess.TimeoutExpired):
+                job.wait(30)
 
 
 @contextmanager
