@@ -292,7 +292,7 @@ def test_damage_is_found(tmp_path: Path) -> None:
         ({"arrays": {}}, "indptr is missing"), ({"arrays": {"indptr": {"dtype": "object", "shape": [4]}}}, "cannot be"),
         ({"arrays": {"../up": {"dtype": "int8", "shape": [4]}}}, "missing"), ({"classes": None}, "is damaged"),
         ({"num_edges": [1]}, "of another type"), ({"is_directed": 1}, "of another type"),
-        ({"classes": ["a", 7, "c", "d"]}, "no names"), ({"classes": []}, "do not fit together"),
+        ({"classes": ["a", 7, "c", "d"]}, "no names"),
     ],
 )  # fmt: skip
 def test_metadata_that_is_no_ours_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
@@ -300,6 +300,14 @@ def test_metadata_that_is_no_ours_is_refused(tmp_path: Path, change: dict[str, A
     path = tmp_path / "out" / "meta.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(FormatError, match=said):
+        AttributedGraph.open(tmp_path / "out")
+
+
+def test_labels_of_classes_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    bad(tmp_path, labels=[0, 1, 1])()
+    path = tmp_path / "out" / "meta.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"classes": ["0"]}))
+    with pytest.raises(FormatError, match="do not fit together"):
         AttributedGraph.open(tmp_path / "out")
 
 
