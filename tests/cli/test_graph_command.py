@@ -36,13 +36,12 @@ def test_build_and_show(planted: dict[str, Any], tmp_path: Path) -> None:
 
 def test_show_finds_damage(planted: dict[str, Any], tmp_path: Path) -> None:
     done(*command(planted, tmp_path / "g", **{"feature-type": "int8"}), "--out-neighbors", "--quiet")
-    path = tmp_path / "g" / "features.npy"
-    content = path.read_bytes()
-    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    path = tmp_path / "g" / "labels.npy"
+    path.write_bytes(path.read_bytes()[:-1] + b"\x07")
     from cli_runs import run
 
     found = run("graph", "show", str(tmp_path / "g"), "--check", "--json")
-    assert found.exit_code == 2 and json.loads(found.stdout)["problems"] == ["features.npy: its checksum is another"]
+    assert found.exit_code == 2 and json.loads(found.stdout)["problems"] == ["labels.npy: its checksum is another"]
 
 
 def test_bad_input_is_refused(planted: dict[str, Any], tmp_path: Path) -> None:

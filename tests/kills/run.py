@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -144,11 +145,10 @@ def try_one(
     share: of `seconds`, or of `size`, bytes of the whole folder, at which it is stopped.
     """
     with workplace(inputs, means == "full") as work:
-        how = (
-            fill(case, work, 4096 + int(share * size))
-            if means == "full"
-            else interrupt(case, work, means, share * seconds)
-        )
+        if means == "full":
+            how = fill(case, work, 4096 + int(share * size))
+        else:
+            how = interrupt(case, work, means, share * seconds)
         finish(case, work, *(["--resume"] if (work / "out" / "run").exists() else []))
         check_end(case, work, wanted)
     return how
@@ -173,6 +173,22 @@ def drawn(number: int, seed: int, cases: tuple[Case, ...]) -> tuple[Case, str, f
     return cases[number % len(cases)], MEANS[number // len(cases) % len(MEANS)], float(rng.uniform(0, 1.05))
 
 
+def go_on(cases: tuple[Case, ...], numbers: range, seed: int, inputs: Path) -> Iterator[dict[str, Any]]:
+    """Try the kills of these numbers, one after the other; what is to be kept of each."""
+    make_inputs(inputs)
+    known: dict[str, tuple[float, int, frozenset[str]]] = {}
+    for number in numbers:
+        case, means, share = drawn(number, seed, cases)
+        if case.name not in known:
+            known[case.name] = alone(case, inputs)
+        one = {"number": number, "case": case.name, "means": means, "share": round(share, 4), "lost": ""}
+        try:
+            yield one | {"how": try_one(case, inputs, means, share, *known[case.name])}
+        except LostError as error:
+            print(f"{number} {case.name}, {means} at {share:.3f}: {error}", flush=True)
+            yield one | {"how": "lost", "lost": str(error)}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Runs that are stopped in many ways, and go on.")
     parser.add_argument("--count", type=int, default=300)
@@ -180,35 +196,21 @@ def main() -> int:
     parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--show", action="store_true", help="what was tried so far")
     given = parser.parse_args()
-    cases = tuple(case for case in CASES if given.only in case.name)
     FOLDER.mkdir(parents=True, exist_ok=True)
     kept = FOLDER / f"{given.seed}{'-' * bool(given.only)}{given.only.replace(' ', '-')}.jsonl"
     done = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
-    if not given.show:
-        with tempfile.TemporaryDirectory(prefix="kills-inputs-") as folder:
-            make_inputs(Path(folder))
-            known = {}
-            for number in range(len(done), given.count):
-                case, means, share = drawn(number, given.seed, cases)
-                if case.name not in known:
-                    known[case.name] = alone(case, Path(folder))
-                seconds, size, wanted = known[case.name]
-                one = {"number": number, "case": case.name, "means": means, "share": round(share, 4), "lost": ""}
-                try:
-                    one["how"] = try_one(case, Path(folder), means, share, seconds, size, wanted)
-                except LostError as error:
-                    one["lost"] = str(error)
-                    print(f"{number} {case.name}, {means} at {share:.3f}: {error}", flush=True)
-                done.append(one)
-                with kept.open("a") as file:
-                    file.write(json.dumps(one) + "\n")
-    lost = [one for one in done if one["lost"]]
-    for (name, means, how), count in sorted(
-        Counter((one["case"], one["means"], one.get("how", "lost")) for one in done).items()
-    ):
+    cases = tuple(case for case in CASES if given.only in case.name)
+    numbers = range(len(done), len(done) if given.show else given.count)
+    with tempfile.TemporaryDirectory(prefix="kills-inputs-") as folder:
+        for one in go_on(cases, numbers, given.seed, Path(folder)):
+            done.append(one)
+            with kept.open("a") as file:
+                file.write(json.dumps(one) + "\n")
+    for (name, means, how), count in sorted(Counter((one["case"], one["means"], one["how"]) for one in done).items()):
         print(f"{count:4}  {name:18}{means:6}{how}")
-    print(f"{len(done)} tried, {len(lost)} lost something")
-    return 1 if lost else 0
+    num_lost = sum(bool(one["lost"]) for one in done)
+    print(f"{len(done)} tried, {num_lost} lost something")
+    return 1 if num_lost else 0
 
 
 if __name__ == "__main__":

@@ -57,19 +57,8 @@ def report(work: Path) -> None:
 @contextmanager
 def followed(work: Path) -> Iterator[str]:
     """The address of the page of a run under way."""
-    train = [
-        sys.executable,
-        "-m",
-        "any2vec",
-        "train",
-        "skipgram",
-        "demo/words.txt",
-        "--out",
-        "live",
-        "--epochs",
-        "20000",
-    ]
-    with subprocess.Popen([*train, "--quiet"], cwd=work) as run:
+    train = ["train", "skipgram", "demo/words.txt", "--out", "live", "--epochs", "20000", "--quiet"]
+    with subprocess.Popen([sys.executable, "-m", "any2vec", *train], cwd=work) as run:
         while not (work / "live" / "progress.jsonl").exists():
             time.sleep(0.2)
         time.sleep(20)

@@ -307,6 +307,12 @@ def test_labels_of_classes_that_are_not_there_are_refused(tmp_path: Path) -> Non
     bad(tmp_path, labels=[0, 1, 1])()
     path = tmp_path / "out" / "meta.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"classes": ["0"]}))
+    with pytest.raises(FormatError, match="labels are of classes that it has not"):
+        AttributedGraph.open(tmp_path / "out").check_labels()
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"classes": ["0", "1"]}))
+    AttributedGraph.open(tmp_path / "out").check_labels()
+    bad(tmp_path, labels=np.eye(3, 2, dtype=int), overwrite=True)()
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"classes": ["0"]}))
     with pytest.raises(FormatError, match="do not fit together"):
         AttributedGraph.open(tmp_path / "out")
 

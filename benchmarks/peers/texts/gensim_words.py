@@ -77,7 +77,8 @@ def main() -> None:
             kept.add_vectors(model.wv.index_to_key, model.wv.vectors)
             asked = Path(args.more).read_text().split()
             more = list(dict.fromkeys(word for word in asked if word not in model.wv.key_to_index))
-            kept.add_vectors(more, [model.wv[word] for word in more])
+            if more:
+                kept.add_vectors(more, [model.wv[word] for word in more])
         kept.save_word2vec_format(args.out, binary=True)
     result = {
         "rows": len(model.wv),

@@ -127,6 +127,20 @@ class AttributedGraph:
         ):
             raise FormatError(f"{self.folder} is damaged (edges lead outside its nodes); build it again.")
 
+    def check_labels(self) -> None:
+        """Read all labels, once: a loss trusts them.
+
+        Raises:
+            FormatError: they are of classes that are not there.
+        """
+        labels = self.labels
+        if (
+            labels is not None
+            and labels.ndim == 1
+            and not -1 <= int(labels.min()) <= int(labels.max()) < len(self.classes)
+        ):
+            raise FormatError(f"{self.folder} is damaged (labels are of classes that it has not); build it again.")
+
     def check(self) -> list[FileCheck]:
         """Every file, read whole and compared with its checksum."""
         found = []
@@ -196,16 +210,10 @@ class AttributedGraph:
             and len(self.edge_types) in (0, len(csr.indices))
             and (features is None or len(features.row_ND) == num_nodes)
             and (features is None or len(features.scale_N) == num_nodes * (features.row_ND.dtype == np.int8))
-            and (self.labels is None or (len(self.labels) == num_nodes and self._labels_fit(self.labels)))
+            and (self.labels is None or self.labels.shape in ((num_nodes,), (num_nodes, len(self.classes))))
             and self.splits.shape[1] == num_nodes
             and ("words" not in arrays or len(arrays["offsets"]) == num_nodes + 1)
         )
-
-    def _labels_fit(self, labels: np.ndarray) -> bool:
-        """Whether they are of the classes that there are."""
-        if labels.ndim == 2:
-            return labels.shape[1] == len(self.classes)
-        return labels.ndim == 1 and -1 <= int(labels.min()) <= int(labels.max()) < len(self.classes)
 
 
 class _Numbers(Sequence[str]):

@@ -83,12 +83,11 @@ def is_list(kind: Any) -> bool:
     return any(test(kind) for test in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
 
 
-def packed(offsets: np.ndarray, arena: np.ndarray | bytes, kind: Any = None) -> Any:
+def packed(offsets: np.ndarray, arena: np.ndarray, kind: Any = None) -> Any:
     """The texts [offsets[n], offsets[n + 1]) of bytes: a large_string array (or large_binary), no copy."""
     buffers = [
         None,
-        pa.py_buffer(offsets.astype(np.int64, copy=False)),
-        pa.py_buffer(arena if isinstance(arena, bytes) else np.ascontiguousarray(arena)),
+        *(pa.py_buffer(np.ascontiguousarray(part)) for part in (offsets.astype(np.int64, copy=False), arena)),
     ]
     return pa.Array.from_buffers(kind or pa.large_string(), len(offsets) - 1, buffers)
 
@@ -96,7 +95,7 @@ def packed(offsets: np.ndarray, arena: np.ndarray | bytes, kind: Any = None) -> 
 def check_utf8(text: Any, name: str) -> None:
     """Raise DataError for bytes (or uint8) that are no UTF-8, of which pyarrow would complain line by line."""
     try:
-        packed(np.array([0, len(text)]), text).validate(full=True)
+        packed(np.array([0, len(text)]), np.frombuffer(text, np.uint8)).validate(full=True)
     except pa.ArrowInvalid as error:
         raise DataError(f"{display(name)} is no UTF-8 text; convert it, or give another file.") from error
 

@@ -63,6 +63,7 @@ def _prepared(model: GraphNetwork, opened: AttributedGraph) -> PreparedGraph:
             "build the graph with them."
         )
     opened.check_edges()
+    opened.check_labels()
     data = LearnerData(opened.csr, opened.features, opened.labels, len(opened.classes), _rows(opened))
     _check(data)
     arrays, rows, degree_N = opened.metadata["arrays"], opened.features, np.diff(opened.csr.indptr)
