@@ -124,6 +124,17 @@ def test_what_is_wrong_with_text(text: str, options: dict[str, Any], said: str, 
         read_interactions(str(tmp_path / "rows.csv"), InteractionOptions(**options))
 
 
+def test_columns_that_are_named_make_a_header(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("what,times,who\ntea,2,ann\nmilk,1,bob\n")
+    found = read_interactions(str(tmp_path / "rows.csv"), InteractionOptions(use_columns="who,what,times"))
+    assert list(found.users) == ["ann", "bob"] and sorted(found.items) == ["milk", "tea"]
+    (tmp_path / "rows.csv").write_text("1,2\n3,4\n")  # numbers are places, whatever the first line has
+    found = read_interactions(str(tmp_path / "rows.csv"), InteractionOptions(use_columns="1,2"))
+    assert list(found.users) == ["1", "3"]
+    with pytest.raises(DataError, match="no column 'who'"):
+        read_interactions(str(tmp_path / "rows.csv"), InteractionOptions(use_columns="who,what"))
+
+
 @pytest.mark.parametrize(
     ("text", "lists"), [(b"a,b\n\xff,c\n", False), (b"a,b\na,\xff\n", False), (b"a b\na \xff\n", True)]
 )

@@ -103,9 +103,17 @@ def _form(said: list[bytes], name: str, options: InteractionOptions) -> _Form:
             "split by tab, comma, semicolon or space."
         )
     named = [field.lower() for field in fields]
-    has_header = bool(USERS & {*named} and ITEMS & {*named}) if options.header is None else options.header
+    has_header = options.header
+    if has_header is None:
+        has_header = bool(USERS & {*named} and ITEMS & {*named}) or _are_names(options.use_columns, fields)
     names = fields if has_header else [str(number) for number in range(1, len(fields) + 1)]
     return _Form(mark, len(fields), has_header, tuple(map(names.index, _chosen(names, where, options))))
+
+
+def _are_names(use_columns: str | None, fields: list[str]) -> bool:
+    """Whether a line has all columns that are asked for by name, which a header has; numbers are places."""
+    asked = use_columns.split(",") if use_columns else []
+    return {*asked} <= {*fields} and any(not name.isdecimal() for name in asked)
 
 
 def _chosen(names: list[str], where: str, options: InteractionOptions) -> list[str]:
