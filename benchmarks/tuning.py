@@ -44,7 +44,8 @@ def best_inside(
 
 
 def best_from_zero(grid: Sequence[float], score: Callable[[float], float]) -> tuple[float, dict[float, float]]:
-    """As `best_inside`, of a setting that may be 0 and not less: 0 is tried, too, and is no edge.
+    """As `best_inside`, of a setting that may be 0 and not less: 0 is tried, too, and is no edge; where it or the least
+    value is the best, `MOST_STEPS` lesser ones are tried.
 
     Raises:
         RowError: the scores still rise at the upper edge after `MOST_STEPS` steps.
@@ -53,9 +54,9 @@ def best_from_zero(grid: Sequence[float], score: Callable[[float], float]) -> tu
     for _ in range(MOST_STEPS + 1):
         values = sorted(scores)
         place = values.index(max(values, key=lambda value: scores[value]))
-        if 1 < place < len(values) - 1 or place == 0:
+        if 1 < place < len(values) - 1:
             break
-        new = values[1] ** 2 / values[2] if place == 1 else values[-1] ** 2 / values[-2]
+        new = values[1] ** 2 / values[2] if place <= 1 else values[-1] ** 2 / values[-2]
         scores[new] = score(new)
     if place == len(values) - 1:
         raise RowError(f"the best value lies on the edge of its grid, {', '.join(f'{value:g}' for value in values)}")
