@@ -11,6 +11,8 @@ from any2vec.kernels.common.jit import fast_jit, jit
 from any2vec.kernels.common.prefetch import prefetch_row
 
 _AHEAD = 8
+_SPREAD, _32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
+"""neighbors are shared among threads by the high bits of their products: hubs, whose numbers are low, too"""
 
 
 @fast_jit
@@ -47,9 +49,13 @@ def aggregate_rows(
 
 @fast_jit
 def spread_rows(
-    stop_F1: np.ndarray, neighbor_S: np.ndarray, grad_FD: np.ndarray, mean: bool, grad_MD: np.ndarray
-) -> None:
-    """The gradient of `aggregate_rows`: grad_M[neighbor[j]] += grad_F[i], over the number of neighbors for a mean."""
+    stop_F1: np.ndarray, neighbor_S: np.ndarray, grad_FD: np.ndarray, mean: bool, part: int, parts: int,
+    grad_MD: np.ndarray,
+) -> None:  # fmt: skip
+    """The gradient of `aggregate_rows`: grad_M[neighbor[j]] += grad_F[i], over the number of neighbors for a mean.
+
+    Of `parts` threads each takes the neighbors that are its own, in the order of one thread: the sums are the same.
+    """
     dim = grad_FD.shape[1]
     share_D = np.empty(dim, grad_FD.dtype)
     for i in range(stop_F1.size - 1):
@@ -63,6 +69,8 @@ def spread_rows(
             share_D[d] = grad_FD[i, d] * share
         for j in range(start, stop):
             node = neighbor_S[j]
+            if parts > 1 and ((np.uint64(node) * _SPREAD >> _32) * np.uint64(parts)) >> _32 != np.uint64(part):
+                continue
             for d in range(dim):
                 grad_MD[node, d] += share_D[d]
 

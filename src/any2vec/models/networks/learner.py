@@ -146,8 +146,8 @@ class GraphLearner:
     def whole(self) -> tuple[torch.Tensor, Block]:
         """(features of all nodes, behind fixed layers; what layers pass messages along over all edges), made once."""
         if self._whole is None:
-            rows, block = self.data.features.take(np.arange(len(self._degree_N))), block_of(self.data.csr)
-            x_ND = torch.from_numpy(rows)
+            x_ND = torch.from_numpy(self.data.features.take(np.arange(len(self._degree_N))))
+            block = block_of(self.data.csr, is_learned=True)
             with torch.no_grad():
                 for number in range(self.network.num_fixed):
                     x_ND = self.network.infer(number, x_ND, block)
@@ -220,7 +220,7 @@ class GraphLearner:
     def _loss(self, batch: _Batch, epoch: int) -> torch.Tensor:
         """Mean cross-entropy over the batch's nodes; of several classes a node, also over classes."""
         draws = torch.Generator().manual_seed(_stream(self.seed, _DROPOUT, epoch, batch.number))
-        scores = self.network(batch.x_MD, batch.blocks, draws)[batch.rows]
+        scores = self.network(batch.x_MD, batch.blocks, draws, are_owned=not self._is_whole)[batch.rows]
         if batch.label.ndim == 1:
             return torch.nn.functional.cross_entropy(scores, batch.label)
         return torch.nn.functional.binary_cross_entropy_with_logits(scores, batch.label)

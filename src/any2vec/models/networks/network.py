@@ -182,11 +182,14 @@ class Network(nn.Module):
         self.activation = activation if is_plain else nn.Identity()
         self.dropout = model.dropout
 
-    def forward(self, x_MD: torch.Tensor, blocks: list[Block], draws: torch.Generator | None = None) -> torch.Tensor:
+    def forward(
+        self, x_MD: torch.Tensor, blocks: list[Block], draws: torch.Generator | None = None, are_owned: bool = False
+    ) -> torch.Tensor:  # fmt: skip
         """Scores of classes, float32 (seeds, C), in training.
 
         Args:
             x_MD: what the fixed layers give; of a network without such, features.
+            are_owned: they may be changed.
             blocks: a layer's each; those behind the last one have its.
             draws: for dropout; None: it is no training.
         """
@@ -195,7 +198,7 @@ class Network(nn.Module):
         for number, (layer, block) in enumerate(zip(learned, blocks, strict=True)):
             x_MD = self.activation(x_MD) if number else x_MD
             share = 0 if isinstance(layer, Propagation | Jumping) else self.dropout
-            x_MD = layer(dropped(x_MD, share, draws), block, draws)
+            x_MD = layer(dropped(x_MD, share, draws, inplace=are_owned and number == 0), block, draws)
         return x_MD
 
     def infer(self, number: int, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
@@ -274,7 +277,17 @@ def blocks_of(found: Neighborhood, degree_N: np.ndarray) -> list[Block]:
     return blocks
 
 
-def block_of(csr: Csr) -> Block:
-    """What every layer passes messages along over a whole graph."""
+def block_of(csr: Csr, is_learned: bool = False) -> Block:
+    """What every layer passes messages along over a whole graph; is_learned: gradients go back along it."""
     degree_N1 = torch.from_numpy(np.diff(csr.indptr).astype(np.float32)[:, None])
-    return Block(Neighbors(csr.indptr, csr.indices), degree_N1)
+    return Block(Neighbors(csr.indptr, csr.indices, _reverse(csr) if is_learned else None), degree_N1)
+
+
+def _reverse(csr: Csr) -> Neighbors:
+    """The edges by the node that they lead from: of an undirected graph the same arrays."""
+    from any2vec.kernels.graph.csr import transpose_pattern
+
+    indptr, indices = transpose_pattern(csr.indptr, csr.indices)
+    if np.array_equal(indptr, csr.indptr) and np.array_equal(indices, csr.indices):
+        return Neighbors(csr.indptr, csr.indices)
+    return Neighbors(indptr, indices)
