@@ -113,7 +113,7 @@ class _Aggregate(torch.autograd.Function):
         neighbors, mean = ctx.known
         if neighbors.reverse is None:
             out = grad.new_zeros(ctx.size, grad.shape[1])
-            _spread(neighbors, grad.contiguous().numpy(), mean, out.numpy())
+            spread(neighbors, grad.contiguous().numpy(), mean, out.numpy())
             return out, None, None
         out = grad.new_empty(ctx.size, grad.shape[1])
         if mean:
@@ -132,7 +132,8 @@ def _gather(neighbors: Neighbors, x_MD: np.ndarray, mean: bool, out_FD: np.ndarr
     over_nodes(work, neighbors.stop_F1, x_MD.shape[1])
 
 
-def _spread(neighbors: Neighbors, grad_FD: np.ndarray, mean: bool, out_MD: np.ndarray) -> None:
+def spread(neighbors: Neighbors, grad_FD: np.ndarray, mean: bool, out_MD: np.ndarray) -> None:
+    """Add to out what each row gets of the sums, or means, that it is part of; C order, of one float type."""
     from any2vec.kernels.graph.aggregate import spread_rows
 
     def work(part: int, parts: int) -> None:

@@ -93,6 +93,7 @@ class Graphs(Task):
         """One network: its matrices are multiplied by all threads of the run."""
         from threadpoolctl import threadpool_limits
 
+        machine.ask_for_huge_pages()
         from any2vec.models.torch_threads import torch_threads
 
         threads = self.threads(spec, 1)
