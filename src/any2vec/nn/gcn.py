@@ -45,7 +45,7 @@ class GCNConv(torch.nn.Module):
         """
         check_tensors(x, edge_index)
         check_range(edge_index, len(x), len(x))
-        is_narrow = self.lin.out_features < self.lin.in_features
+        is_narrow = self.lin.weight.shape[0] < self.lin.weight.shape[1]
         found = self.lin(x) if is_narrow else x
         neighbors = neighbors_of(edge_index[:, edge_index[0] != edge_index[1]], len(x), len(x))
         found = convolve(found, neighbors, torch.from_numpy(np.diff(neighbors.stop_F1))[:, None])
