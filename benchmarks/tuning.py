@@ -43,6 +43,29 @@ def best_inside(
     raise RowError(f"the best value lies on the edge of its grid, {', '.join(f'{value:g}' for value in values)}")
 
 
+def best_from_zero(grid: Sequence[float], score: Callable[[float], float]) -> tuple[float, dict[float, float]]:
+    """As `best_inside`, of a setting that may be 0 and not less: 0 is tried, too, and is no edge; where it or the least
+    value is the best, `MOST_STEPS` lesser ones are tried.
+
+    Raises:
+        RowError: the scores still rise at the upper edge after `MOST_STEPS` steps.
+    """
+    scores = {value: score(value) for value in (0.0, *grid)}
+    for _ in range(MOST_STEPS + 1):
+        values = sorted(scores)
+        place = values.index(max(values, key=lambda value: scores[value]))
+        if 1 < place < len(values) - 1:
+            break
+        new = values[1] ** 2 / values[2] if place <= 1 else values[-1] ** 2 / values[-2]
+        scores[new] = score(new)
+    if place == len(values) - 1:
+        raise RowError(f"the best value lies on the edge of its grid, {', '.join(f'{value:g}' for value in values)}")
+    for step in (-1, 1) if place > 1 else ():
+        middle = _rounded(math.sqrt(values[place] * values[place + step]))
+        scores[middle] = score(middle)
+    return max(scores, key=lambda value: scores[value]), scores
+
+
 def _rounded(value: float) -> float:
     """To two figures, as people write it."""
     return float(f"{value:.2g}")

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.bench import Bench
 from benchmarks.recommend.sets import SETS, parts
 from benchmarks.table import Measure, Reading, Row
-from benchmarks.tuning import best_inside
+from benchmarks.tuning import best_from_zero, best_inside
 
 SEEDS, DIM = (1, 2, 3), 64
 EPOCHS = {"bpr": 100, "als": 15}
@@ -21,6 +21,8 @@ GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
     "als": {"alpha": (2.0, 8.0, 32.0), "l2": (0.4, 2.0, 10.0)},
 }
 """of both sides; one setting after the other, twice"""
+FROM_ZERO = {("bpr", "l2")}
+"""(model, setting) that may be none at all"""
 Side = Callable[..., dict[str, Any]]
 
 
@@ -51,7 +53,8 @@ def _chosen(bench: Bench, side: Side, model: str, name: str) -> dict[str, float]
                 key = side, model, name, json.dumps(given, sort_keys=True)
                 return float(bench.once(key, lambda: _run(bench, side, model, name, True, 1, **given))["ndcg"])
 
-            found[setting], scores[setting] = best_inside(grid, score)
+            search = best_from_zero if (model, setting) in FROM_ZERO else best_inside
+            found[setting], scores[setting] = search(grid, score)
     bench.runs[f"{name} {side.__name__}"] = {"chosen": found, "scores": scores}
     return found
 

@@ -40,7 +40,7 @@ from benchmarks.table import (
     ratio_reading,
     standard_error,
 )
-from benchmarks.tuning import best_inside
+from benchmarks.tuning import best_from_zero, best_inside
 from benchmarks.versions import table as versions
 from benchmarks.versions.size import code_lines
 from benchmarks.words import halves
@@ -131,6 +131,25 @@ def test_a_grid_grows_until_its_best_is_inside() -> None:
     assert best_inside([4, 16], lambda rate: -abs(rate - 4))[0] == 4
     with pytest.raises(RowError, match="edge of its grid, 1, 2, 4"):
         best_inside([1, 2], lambda rate: rate)
+
+
+@pytest.mark.parametrize(
+    ("score", "best"),
+    [
+        (lambda value: -value, 0.0),
+        (lambda value: -abs(value - 0.0036), 0.0036),
+        (lambda value: -abs(math.log(value / 0.16)) if value else -99, 0.16),
+    ],
+)
+def test_a_setting_that_may_be_zero_is_chosen_between_zero_and_the_upper_edge(
+    score: Callable[[float], float], best: float
+) -> None:
+    assert best_from_zero((0.01, 0.02, 0.04), score)[0] == pytest.approx(best, rel=0.3)
+
+
+def test_a_setting_that_may_be_zero_does_not_lie_on_the_upper_edge() -> None:
+    with pytest.raises(RowError, match="edge of its grid"):
+        best_from_zero((0.01, 0.02, 0.04), lambda value: value)
 
 
 def test_runs_of_the_same_code_are_judged_by_their_median(tmp_path: Path) -> None:
