@@ -62,11 +62,11 @@ PINS: dict[str, tuple[str, ...]] = {
         "tqdm==4.70.1",
         "setuptools==80.9.0",
     ),
-    # Wheels of pyg-lib stand on no index of pip's: where one is found, or built, the row runs.
-    "pyg": ("torch==2.13.0+cpu", "torch_geometric==2.8.1", "pyg-lib", "numpy==2.4.6"),
-    # Its libraries load beside torch 2.2.1 at the latest.
+    # Wheels of pyg-lib stand on no index of pip's: it is built, with ninja and setuptools.
+    "pyg": ("torch==2.13.0+cpu", "torch_geometric==2.8.1", "numpy==2.4.6", "ninja==1.13.2", "setuptools==80.9.0"),
+    # Its libraries load beside torch 2.2.1 at the latest, which without an index of its own comes with CUDA's.
     "dgl": (
-        "dgl==2.1.0", "torch==2.2.1+cpu", "torchdata==0.7.1", "numpy==1.26.4", "pandas==2.2.3", "pyyaml==6.0.2",
+        "dgl==2.1.0", "torch==2.2.1", "torchdata==0.7.1", "numpy==1.26.4", "pandas==2.2.3", "pyyaml==6.0.2",
         "pydantic==2.10.6", "setuptools==69.5.1",
     ),
 }  # fmt: skip
@@ -74,6 +74,8 @@ MODULES = {"pbg": "torchbiggraph", "pyg": "pyg_lib"}
 """environment -> module of the peer, where it is not named like the environment"""
 ALONE: dict[str, tuple[str, ...]] = {"torchrec": ("torchrec==1.8.0",)}
 """installed after the pins and without what they ask for: torchrec asks for fbgemm's CUDA build"""
+BUILT: dict[str, tuple[str, str, str]] = {"pyg": ("pyg-lib", "build_pyg_lib.py", "ANY2VEC_PYG_LIB")}
+"""what no pip installs: its name, the script of peers/ that builds it, and the variable that names its repository"""
 INDEX: dict[str, str] = dict.fromkeys(
     ("torchrec", "pykeen", "pbg", "pyg", "dgl"), "https://download.pytorch.org/whl/cpu"
 )
@@ -97,8 +99,25 @@ def python(name: str) -> Path:
         error = _install(interpreter, "--no-deps", *ALONE[name])
     if error:
         raise NotMeasuredError(f"pip could not make the environment of {name}: {error}")
+    if name in BUILT:
+        _build(name, interpreter)
     (folder / "pins.txt").write_text(wanted)
     return interpreter
+
+
+def _build(name: str, interpreter: Path) -> None:
+    """Build what pip cannot install. Raises NotMeasuredError where its repository is not named, or that fails."""
+    what, script, variable = BUILT[name]
+    source = os.environ.get(variable)
+    if not source:
+        raise NotMeasuredError(f"{what} has no wheel; clone its repository with submodules and name it in {variable}")
+    path = next((Path(__file__).parent / "peers").glob(f"*/{script}"))
+    command = [str(interpreter), str(path), source, str(FOLDER / f"{what}-build")]
+    environment = os.environ | {"PATH": f"{interpreter.parent}{os.pathsep}{os.environ['PATH']}"}  # ninja's
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise NotMeasuredError(f"{what} could not be built: {last}")
 
 
 def installed(name: str) -> Path:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.graphs import accuracy, speed
+from benchmarks.graphs import accuracy, speed, training
 from benchmarks.table import Table
 
-TABLE = Table(name="graph-networks", title="Graph networks on one machine", rows=(*speed.ROWS, *accuracy.ROWS))
+TABLE = Table(
+    name="graph-networks", title="Graph networks on one machine", rows=(*speed.ROWS, *training.ROWS, *accuracy.ROWS)
+)

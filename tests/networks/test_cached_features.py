@@ -13,7 +13,9 @@ from any2vec.data.attributed.row_file import RowFile
 from any2vec.data.io.array_file import ArrayFile
 from any2vec.data.io.direct import PAGE
 from any2vec.errors import FormatError
-from any2vec.models.networks.features import CachedFeatures, highest, num_targets
+from any2vec.models.networks.features import CachedFeatures
+from any2vec.models.networks.hot_rows import SCORES, STEPS, Asked, highest, num_targets, reverse_pagerank
+from any2vec.plan.lookahead.oracle import NextUseOracle
 from any2vec.types import Csr
 
 NODES = 5000
@@ -79,3 +81,51 @@ def test_scores_are_who_may_ask() -> None:
     csr = Csr(np.array([0, 2, 3, 5]), np.array([1, 2, 2, 0, 2], np.int32), np.empty(0, np.float32))
     assert num_targets(csr).tolist() == [1, 1, 3]
     assert highest(np.array([5, 9, 9, 1, 9]), 2).tolist() == [1, 2]
+
+
+def test_belady_misses_least_and_what_is_not_planned_moves_nothing(tmp_path: Path) -> None:
+    """Of a trace that is known to its end; the values are the file's."""
+    rows, scales, file = stored(tmp_path, 8, np.float32)
+    rng = np.random.default_rng(5)
+    trace = [np.unique((rng.random(40) ** 3 * 400).astype(np.int64)) for _ in range(60)]
+    counts = np.bincount(np.concatenate(trace), minlength=NODES)
+    missed: dict[str, int] = {}
+    for policy in ("belady", "lru", "lfu", "tinylfu", "fifo", "static"):
+        kept = highest(counts, 50) if policy == "static" else None
+        reader = RowFile(file.path, np.dtype(np.float32), NODES, 8)
+        features = CachedFeatures(reader, scales, 50, policy, kept)
+        if policy == "belady":
+            features.oracle = NextUseOracle(lambda step: trace[step], 0, len(trace), len(trace))
+        for ids in trace:
+            assert np.array_equal(features.take(ids, is_planned=True), rows[ids])
+            before = len(features.residency)
+            if policy == "belady":
+                counted = features.moved
+                assert np.array_equal(features.take(np.array([4000, ids[0]])), rows[[4000, ids[0]]])
+                assert len(features.residency) == before and not features.residency.held_K.any()
+                features.moved = counted
+        missed[policy] = features.moved.rows_missed + (50 if policy == "static" else 0)
+        features.close()
+    assert min(missed, key=lambda name: missed[name]) == "belady", missed
+
+
+def test_reverse_pagerank_is_where_walks_to_in_neighbors_are() -> None:
+    """Of a graph with a node that nobody asks for, and one without in-neighbors; by powers of the matrix of steps."""
+    lists = [[1, 2], [2], [], [0, 2], [3]]
+    csr = Csr(
+        np.cumsum([0, *map(len, lists)]), np.array([node for nodes in lists for node in nodes], np.int32),
+        np.empty(0, np.float32),
+    )  # fmt: skip
+    step = np.zeros((5, 5))
+    for node, nodes in enumerate(lists):
+        step[nodes, node] = 1 / max(1, len(nodes))
+    for start in (np.ones(5), np.array([0.0, 0, 0, 0, 3])):
+        first = start / start.sum()
+        expected = (0.85 * step) @ first * 0
+        for times in range(STEPS):
+            expected += 0.15 * np.linalg.matrix_power(0.85 * step, times) @ first
+        expected += np.linalg.matrix_power(0.85 * step, STEPS) @ first
+        assert np.allclose(reverse_pagerank(csr, start), expected)
+    asked = Asked(csr, np.array([4]), lambda: [np.array([0, 4]), np.array([4])])
+    assert SCORES["weighted-reverse-pagerank"](asked).argmax() == 4 and SCORES["reverse-pagerank"](asked).argmax() == 2
+    assert SCORES["presampled"](asked).tolist() == [1, 0, 0, 0, 2]

@@ -17,6 +17,7 @@ from torch_geometric.data import Data  # noqa: E402
 
 from any2vec import NeighborLoader  # noqa: E402
 from any2vec.nn import GCNConv, GINConv, SAGEConv, aggregate  # noqa: E402
+from any2vec.nn.aggregate import Neighbors  # noqa: E402
 
 pytestmark = uint64_wraps
 
@@ -53,6 +54,30 @@ def test_gradients_equal_differences(reduce: str, is_sorted: bool) -> None:
     edge_index = edges(60, 12, 9, is_sorted=is_sorted)
     x = torch.randn(12, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda rows: aggregate(rows, edge_index, 10, reduce), x)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("reduce", ["mean", "sum", "max"])
+def test_threads_and_edges_by_source_give_the_same_sums_and_gradients(reduce: str, threads: int) -> None:
+    """Of a graph large enough for several threads, with a hub, and nodes without neighbors at both ends."""
+    edge_index = edges(6000, 500, 400, is_sorted=True)
+    edge_index[1] = (edge_index[1] + 20).clamp(max=390)
+    stop = np.searchsorted(edge_index[1].numpy(), np.arange(421))
+    there = Neighbors(stop, edge_index[0].numpy().astype(np.int32))
+    order = edge_index[0].argsort(stable=True)
+    sources, targets = edge_index[:, order].numpy()
+    back = Neighbors(np.searchsorted(sources, np.arange(501)), targets.astype(np.int32))
+    x, weight = torch.randn(500, 24, dtype=torch.float64), torch.randn(420, 24, dtype=torch.float64)
+    found, before = [], torch.get_num_threads()
+    for neighbors, number in ((there, 1), (there, threads), (there._replace(reverse=back), threads)):
+        torch.set_num_threads(number)
+        rows = x.clone().requires_grad_()
+        out = aggregate(rows, neighbors, 420, reduce)
+        (out * weight).sum().backward()
+        found.append((out.detach(), rows.grad))
+    torch.set_num_threads(before)
+    assert all(torch.equal(one, other) for one, other in zip(found[0], found[1], strict=True))
+    assert all(torch.allclose(one, other) for one, other in zip(found[0], found[2], strict=True))
 
 
 OPTIONS = [

@@ -61,7 +61,7 @@ def budget_of(graph: AttributedGraph, model: Any = MODELS[0]) -> int:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=["sage", "gcn"])
-@pytest.mark.parametrize("residency", ["degree", "lru"])
+@pytest.mark.parametrize("residency", ["degree", "weighted-reverse-pagerank", "presampled", "lru", "belady"])
 def test_a_budget_gives_the_bits_of_none(graph: AttributedGraph, model: Any, residency: str) -> None:
     reading = {"cache": CacheOptions(residency=residency)}  # type: ignore[arg-type]
     plain, small = trained(graph, model), trained(graph, model, storage=budget_of(graph, model), reading=reading)
@@ -72,9 +72,27 @@ def test_a_budget_gives_the_bits_of_none(graph: AttributedGraph, model: Any, res
     assert plain.summary["rows_missed"] == plain.summary["bytes_read"] == plain.summary["bytes_filled"] == 0
     assert 0 < found["rows_missed"] < 0.8 * found["rows_read"]
     assert found["bytes_read"] >= found["rows_missed"] * COLUMNS // 40
-    assert (found["bytes_filled"] > 0) == (residency == "degree")
+    assert (found["bytes_filled"] > 0) == (residency not in ("lru", "belady"))
     assert "rows in memory, the others on disk" in found["features"] and plain.summary["features"] == ""
     assert found["inference"]["batches"] > plain.summary["inference"]["batches"]
+
+
+def rows_moved(graph: AttributedGraph, residency: str, **more: Any) -> int:
+    """Rows of features that a run has read from the disk, those that stand in memory from the start, too."""
+    cache = CacheOptions(residency=residency, **({"superbatch": 64} if residency == "belady" else {}))  # type: ignore[arg-type]
+    options: dict[str, Any] = {"storage": budget_of(graph) + 200_000, "epochs": 6, **more}
+    found = trained(graph, MODELS[0], reading={"cache": cache}, **options).summary
+    kept = int(found["features"].split()[0].replace(",", "")) if found["bytes_filled"] else 0
+    return int(found["rows_missed"]) + kept
+
+
+def test_who_knows_what_is_read_next_reads_less(graph: AttributedGraph) -> None:
+    if graph.features is None or graph.features.row_ND.dtype != np.float32:
+        pytest.skip("what a run needs besides is as large as rows of 8 bits are together")
+    found = {name: rows_moved(graph, name) for name in ("belady", "presampled", "degree", "lru", "lfu", "fifo")}
+    assert found["belady"] < min(found[name] for name in ("degree", "lru", "lfu", "fifo")), found
+    assert found["presampled"] <= found["degree"], found
+    assert rows_moved(graph, "belady", threads=2) < found["fifo"]
 
 
 def test_a_run_within_a_budget_goes_on_to_the_same_counts(
@@ -121,6 +139,8 @@ def test_the_command_says_what_a_budget_gives(
     assert "--memory 100 kB is too small: graphsage needs" in error and "a batch" in error
     assert called([*arguments, "--residency", "fifo", "--overwrite"]) == 2
     assert "give a budget" in " ".join(capsys.readouterr().err.split())
+    assert called([*arguments, "--residency", "lru", "--superbatch", "8", "--memory", "1GB", "--overwrite"]) == 2
+    assert "superbatch is of residency belady, and does nothing with lru" in " ".join(capsys.readouterr().err.split())
     model = arguments[1:9]
     assert called(["estimate", *model, "--threads", "1", "--json", "--memory", str(budget_of(graph))]) == 0
     assert "the others on disk" in json.loads(capsys.readouterr().out)["features"]
@@ -135,7 +155,7 @@ METADATA = {
 
 def test_plans() -> None:
     model = GraphSAGE(batch_size=256, fanouts="10,5")
-    assert plan_network(model, METADATA, 0, 0, 1) == (None, 0, "")
+    assert plan_network(model, METADATA, 0, 0, 1) == (None, 0, "", 0)
     roomy = plan_network(model, METADATA, 2_000_000_000, 100_000_000, 1)
     assert roomy.rows is None and "in memory" in roomy.sentence
     assert roomy.inference_bytes < 2_000_000_000 - 100_000_000 - 102_400_000

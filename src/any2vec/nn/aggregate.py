@@ -12,6 +12,7 @@ import torch
 
 from any2vec.checks import check_choice
 from any2vec.errors import InputError
+from any2vec.nn.threads import in_parts, over_nodes, threads_for
 
 REDUCTIONS = ("mean", "sum", "max")
 
@@ -23,6 +24,8 @@ class Neighbors(NamedTuple):
     """int64: the neighbors of node i are [stop[i], stop[i + 1])"""
     neighbor_S: np.ndarray
     """integers: rows"""
+    reverse: Neighbors | None = None
+    """the same edges by the row that they lead from, for gradients; where they are many batches'"""
 
 
 def aggregate(
@@ -48,9 +51,9 @@ def aggregate(
         check_tensors(x, edge_index)
         edge_index = neighbors_of(edge_index, len(x), len(x) if num_nodes is None else num_nodes)
     if reduce == "max":
-        largest: torch.Tensor = _Maximum.apply(x, *edge_index)
+        largest: torch.Tensor = _Maximum.apply(x, edge_index.stop_F1, edge_index.neighbor_S)
         return largest
-    found: torch.Tensor = _Aggregate.apply(x, *edge_index, reduce == "mean")
+    found: torch.Tensor = _Aggregate.apply(x, edge_index, reduce == "mean")
     return found
 
 
@@ -98,22 +101,45 @@ def check_range(edge_index: torch.Tensor, num_sources: int, num_nodes: int) -> N
 
 class _Aggregate(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, stop_F1: np.ndarray, neighbor_S: np.ndarray, mean: bool) -> torch.Tensor:
-        from any2vec.kernels.graph.aggregate import aggregate_rows
-
-        ctx.rows, ctx.mean, ctx.size = (stop_F1, neighbor_S), mean, len(x)
-        out = x.new_empty(len(stop_F1) - 1, x.shape[1])
-        aggregate_rows(stop_F1, neighbor_S, x.detach().contiguous().numpy(), mean, out.numpy())
+    def forward(ctx: Any, x: torch.Tensor, neighbors: Neighbors, mean: bool) -> torch.Tensor:
+        ctx.known, ctx.size = (neighbors, mean), len(x)
+        out = x.new_empty(len(neighbors.stop_F1) - 1, x.shape[1])
+        _gather(neighbors, x.detach().contiguous().numpy(), mean, out.numpy())
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
-        from any2vec.kernels.graph.aggregate import spread_rows
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        neighbors, mean = ctx.known
+        if neighbors.reverse is None:
+            out = grad.new_zeros(ctx.size, grad.shape[1])
+            spread(neighbors, grad.contiguous().numpy(), mean, out.numpy())
+            return out, None, None
+        out = grad.new_empty(ctx.size, grad.shape[1])
+        if mean:
+            counts = torch.from_numpy(np.diff(neighbors.stop_F1).astype(np.float32)).clamp_(min=1)
+            grad = grad / counts.to(grad.dtype)[:, None]
+        _gather(neighbors.reverse, grad.contiguous().numpy(), False, out.numpy())
+        return out, None, None
 
-        out = grad.new_zeros(ctx.size, grad.shape[1])
-        spread_rows(*ctx.rows, grad.contiguous().numpy(), ctx.mean, out.numpy())
-        return out, None, None, None
+
+def _gather(neighbors: Neighbors, x_MD: np.ndarray, mean: bool, out_FD: np.ndarray) -> None:
+    from any2vec.kernels.graph.aggregate import aggregate_rows
+
+    def work(first: int, stop: int) -> None:
+        aggregate_rows(neighbors.stop_F1[first : stop + 1], neighbors.neighbor_S, x_MD, mean, out_FD[first:stop])
+
+    over_nodes(work, neighbors.stop_F1, x_MD.shape[1])
+
+
+def spread(neighbors: Neighbors, grad_FD: np.ndarray, mean: bool, out_MD: np.ndarray) -> None:
+    """Add to out what each row gets of the sums, or means, that it is part of; C order, of one float type."""
+    from any2vec.kernels.graph.aggregate import spread_rows
+
+    def work(part: int, parts: int) -> None:
+        spread_rows(neighbors.stop_F1, neighbors.neighbor_S, grad_FD, mean, part, parts, out_MD)
+
+    in_parts(work, threads_for(len(neighbors.neighbor_S) * grad_FD.shape[1]))
 
 
 class _Maximum(torch.autograd.Function):
@@ -122,7 +148,12 @@ class _Maximum(torch.autograd.Function):
         from any2vec.kernels.graph.aggregate import max_rows
 
         rows, out = x.detach().contiguous(), x.new_empty(len(stop_F1) - 1, x.shape[1])
-        max_rows(stop_F1, neighbor_S, rows.numpy(), out.numpy())
+        x_MD, out_FD = rows.numpy(), out.numpy()
+
+        def work(first: int, stop: int) -> None:
+            max_rows(stop_F1[first : stop + 1], neighbor_S, x_MD, out_FD[first:stop])
+
+        over_nodes(work, stop_F1, x.shape[1])
         ctx.edges = (stop_F1, neighbor_S)
         ctx.save_for_backward(rows, out)
         return out

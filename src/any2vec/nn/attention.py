@@ -20,13 +20,13 @@ def with_self_loops(neighbors: Neighbors, num_sources: int) -> Neighbors:
     num = min(num_sources, len(neighbors.stop_F1) - 1)
     stop_F1 = np.empty(len(neighbors.stop_F1), np.int64)
     neighbor = np.empty(len(neighbors.neighbor_S) + num, neighbors.neighbor_S.dtype)
-    add_self_loops(*neighbors, num, stop_F1, neighbor)
+    add_self_loops(*neighbors[:2], num, stop_F1, neighbor)
     return Neighbors(stop_F1, neighbor[: stop_F1[-1]])
 
 
 def weighted_sum(x_MD: torch.Tensor, neighbors: Neighbors, weight_SH: torch.Tensor) -> torch.Tensor:
     """For each node the sum of its in-neighbors' rows, each times its edge's weight, head by head, (F, D)."""
-    found: torch.Tensor = _WeightedSum.apply(x_MD, weight_SH, *neighbors)
+    found: torch.Tensor = _WeightedSum.apply(x_MD, weight_SH, *neighbors[:2])
     return found
 
 
@@ -42,8 +42,8 @@ class SumWeights(torch.autograd.Function):
 
         rows = _array(source_MH), _array(target_FH)
         weight_SH = source_MH.new_empty(len(neighbors.neighbor_S), source_MH.shape[1])
-        weigh_sums(*neighbors, share_F.astype(rows[0].dtype), *rows, slope, weight_SH.numpy())
-        ctx.known = (*neighbors, *rows, slope, weight_SH.numpy())
+        weigh_sums(*neighbors[:2], share_F.astype(rows[0].dtype), *rows, slope, weight_SH.numpy())
+        ctx.known = (*neighbors[:2], *rows, slope, weight_SH.numpy())
         return weight_SH
 
     @staticmethod
@@ -69,8 +69,8 @@ class PairWeights(torch.autograd.Function):
 
         rows = _array(source_MD), _array(target_FD), _array(attention_D)
         weight_SH = source_MD.new_empty(len(neighbors.neighbor_S), heads)
-        weigh_pairs(*neighbors, share_F.astype(rows[0].dtype), *rows, slope, weight_SH.numpy())
-        ctx.known = (*neighbors, *rows, slope, weight_SH.numpy())
+        weigh_pairs(*neighbors[:2], share_F.astype(rows[0].dtype), *rows, slope, weight_SH.numpy())
+        ctx.known = (*neighbors[:2], *rows, slope, weight_SH.numpy())
         return weight_SH
 
     @staticmethod

@@ -14,6 +14,7 @@ import torch
 from any2vec.checks import check_number, check_whole
 from any2vec.nn.aggregate import Neighbors, check_tensors, neighbors_of
 from any2vec.nn.attention import PairWeights, SumWeights, weighted_sum, with_self_loops
+from any2vec.nn.dropout import dropout
 
 
 class _Attention(torch.nn.Module):
@@ -61,8 +62,7 @@ class _Attention(torch.nn.Module):
         neighbors = with_self_loops(edge_index, len(source)) if self.add_self_loops else edge_index
         weight_SH = self._weights(source_MD, target_FD, neighbors, _share(edge_index, num_neighbors))
         if self.training and self.dropout:
-            kept = torch.empty_like(weight_SH, requires_grad=False).bernoulli_(1 - self.dropout, generator=generator)
-            weight_SH = weight_SH * kept.div_(1 - self.dropout)
+            weight_SH = dropout(weight_SH, self.dropout, generator)
         out = weighted_sum(source_MD, neighbors, weight_SH)
         out = out if self.concat else out.view(-1, self.heads, self.out_channels).mean(dim=1)
         return out if self.bias is None else out + self.bias

@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 from any2vec.checks import check_whole
-from any2vec.nn.aggregate import aggregate, check_range, check_tensors, neighbors_of
+from any2vec.nn.aggregate import check_range, check_tensors, neighbors_of
+from any2vec.nn.convolve import convolve
 
 
 class GCNConv(torch.nn.Module):
@@ -44,12 +45,9 @@ class GCNConv(torch.nn.Module):
         """
         check_tensors(x, edge_index)
         check_range(edge_index, len(x), len(x))
-        is_narrow = self.lin.out_features < self.lin.in_features
+        is_narrow = self.lin.weight.shape[0] < self.lin.weight.shape[1]
         found = self.lin(x) if is_narrow else x
         neighbors = neighbors_of(edge_index[:, edge_index[0] != edge_index[1]], len(x), len(x))
-        degree = torch.from_numpy(np.diff(neighbors.stop_F1) + 1)[:, None]
-        root = degree.to(x.dtype).rsqrt()
-        found = found * root
-        found = (aggregate(found, neighbors, reduce="sum") + found) * root
+        found = convolve(found, neighbors, torch.from_numpy(np.diff(neighbors.stop_F1))[:, None])
         found = found if is_narrow else self.lin(found)
         return found if self.bias is None else found + self.bias

@@ -62,5 +62,6 @@ class SAGEConv(torch.nn.Module):
         else:
             out = self.lin_l(aggregate(source, edge_index, len(own), self.aggr))
         if self.lin_r is not None:
-            out = out + self.lin_r(own)
+            matrix = self.lin_r.weight.T
+            out = torch.addmm(out, own, matrix) if torch.is_grad_enabled() else out.addmm_(own, matrix)
         return torch.nn.functional.normalize(out, dim=-1) if self.normalize else out

@@ -1,4 +1,4 @@
-"""Sums, means and maxima of neighbors' rows, and their gradients.
+"""Sums, means and maxima of neighbors' rows, graph convolutions, and their gradients.
 
 Letters: F nodes that aggregate, S edges, M nodes that have rows, D columns.
 """
@@ -11,6 +11,8 @@ from any2vec.kernels.common.jit import fast_jit, jit
 from any2vec.kernels.common.prefetch import prefetch_row
 
 _AHEAD = 8
+_SPREAD, _32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
+"""neighbors are shared among threads by the high bits of their products: hubs, whose numbers are low, too"""
 
 
 @fast_jit
@@ -46,10 +48,49 @@ def aggregate_rows(
 
 
 @fast_jit
+def convolve_rows(
+    stop_F1: np.ndarray, neighbor_S: np.ndarray, x_MD: np.ndarray, own_MD: np.ndarray, before_M: np.ndarray,
+    own_F: np.ndarray, after_F: np.ndarray, out_FD: np.ndarray,
+) -> None:  # fmt: skip
+    """out[i] = after[i] (sum of before[n] x[n] over n = neighbor[j], j in [stop[i], stop[i + 1]), + own[i] own_M[i]).
+
+    stop int64, neighbor integers; the others of one float type, C order; own_MD: x, or rows of it. One pass over the
+    rows, where sums and products of whole arrays take five.
+    """
+    dim = x_MD.shape[1]
+    for i in range(stop_F1.size - 1):
+        start, stop = stop_F1[i], stop_F1[i + 1]
+        own, after = own_F[i], after_F[i]
+        for d in range(dim):
+            out_FD[i, d] = own * own_MD[i, d]
+        j = start
+        while j + 4 <= stop:
+            for ahead in range(j + _AHEAD, min(j + _AHEAD + 4, neighbor_S.size)):
+                prefetch_row(x_MD, neighbor_S[ahead])
+            a, b, c, e = neighbor_S[j], neighbor_S[j + 1], neighbor_S[j + 2], neighbor_S[j + 3]
+            at_a, at_b, at_c, at_e = before_M[a], before_M[b], before_M[c], before_M[e]
+            for d in range(dim):
+                out_FD[i, d] += (at_a * x_MD[a, d] + at_b * x_MD[b, d]) + (at_c * x_MD[c, d] + at_e * x_MD[e, d])
+            j += 4
+        while j < stop:
+            a = neighbor_S[j]
+            at_a = before_M[a]
+            for d in range(dim):
+                out_FD[i, d] += at_a * x_MD[a, d]
+            j += 1
+        for d in range(dim):
+            out_FD[i, d] *= after
+
+
+@fast_jit
 def spread_rows(
-    stop_F1: np.ndarray, neighbor_S: np.ndarray, grad_FD: np.ndarray, mean: bool, grad_MD: np.ndarray
-) -> None:
-    """The gradient of `aggregate_rows`: grad_M[neighbor[j]] += grad_F[i], over the number of neighbors for a mean."""
+    stop_F1: np.ndarray, neighbor_S: np.ndarray, grad_FD: np.ndarray, mean: bool, part: int, parts: int,
+    grad_MD: np.ndarray,
+) -> None:  # fmt: skip
+    """The gradient of `aggregate_rows`: grad_M[neighbor[j]] += grad_F[i], over the number of neighbors for a mean.
+
+    Of `parts` threads each takes the neighbors that are its own, in the order of one thread: the sums are the same.
+    """
     dim = grad_FD.shape[1]
     share_D = np.empty(dim, grad_FD.dtype)
     for i in range(stop_F1.size - 1):
@@ -63,6 +104,8 @@ def spread_rows(
             share_D[d] = grad_FD[i, d] * share
         for j in range(start, stop):
             node = neighbor_S[j]
+            if parts > 1 and ((np.uint64(node) * _SPREAD >> _32) * np.uint64(parts)) >> _32 != np.uint64(part):
+                continue
             for d in range(dim):
                 grad_MD[node, d] += share_D[d]
 

@@ -6,15 +6,14 @@ Legend: N nodes, D features, K rows asked for, U of them different, R rows in me
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from any2vec.data.attributed.features import FeatureRows
 from any2vec.data.attributed.row_file import RowFile
-from any2vec.tables.residency.residency import Residency
-from any2vec.types import Csr
+from any2vec.plan.lookahead.oracle import NextUseOracle
+from any2vec.tables.residency.residency import Placed, Residency
 
 
 class Moved(NamedTuple):
@@ -45,6 +44,8 @@ class CachedFeatures:
         self._scale_N = scale_N
         self._row_RD = np.empty((num_rows, file.columns), file.dtype)
         self._lock = threading.Lock()
+        self.oracle: NextUseOracle | None = None
+        """of batches that are planned, where the policy needs to know when rows are used next"""
         self.bytes_filled = 0
         """read beforehand"""
         if kept is not None:
@@ -58,20 +59,31 @@ class CachedFeatures:
         """D"""
         return self.file.columns
 
-    def take(self, ids: np.ndarray) -> np.ndarray:
-        """float32 (K, D): the rows of ids, integers (K,) in [0, N).
+    def take(self, ids: np.ndarray, is_planned: bool = False) -> np.ndarray:
+        """float32 (K, D): the rows of ids, integers (K,) in [0, N). is_planned: those of the oracle's next batch.
 
         Raises:
             FormatError: the file is cut. StorageError: it cannot be read.
         """
         id_U, place_K = np.unique(np.asarray(ids, np.int64), return_inverse=True)
         with self._lock:
-            row_UD = self._rows(id_U)
+            row_UD = self._rows(id_U, self._placed(id_U, is_planned))
         return FeatureRows(row_UD, self._scale_N[id_U] if len(self._scale_N) else self._scale_N).take(place_K)
 
-    def _rows(self, id_U: np.ndarray) -> np.ndarray:
+    def _placed(self, id_U: np.ndarray, is_planned: bool) -> Placed:
+        """Where rows stand; what is not planned changes nothing where plans decide."""
+        residency = self.residency
+        if is_planned and self.oracle is not None:
+            return residency.place(id_U, self.oracle.next_uses(id_U, residency.expect))
+        if not residency.policy.needs_next_uses:
+            return residency.place(id_U)
+        slot_U = residency.map.find(id_U)
+        residency.hold(slot_U[slot_U >= 0])
+        none = np.empty(0, np.int64)
+        return Placed(slot_U, np.zeros(len(id_U), bool), none, none)
+
+    def _rows(self, id_U: np.ndarray, placed: Placed) -> np.ndarray:
         """As the file has them, of different ids, ascending."""
-        placed = self.residency.place(id_U)
         is_held = placed.slot_U >= 0
         is_known = is_held & ~placed.is_new_U
         row_UD = np.empty((len(id_U), self.columns), self.file.dtype)
@@ -91,21 +103,3 @@ class CachedFeatures:
     def close(self) -> None:
         """Nothing is read any more."""
         self.file.close()
-
-
-def num_targets(csr: Csr) -> np.ndarray:
-    """int64 (N,): how many nodes have each as in-neighbor, and so may ask for its row."""
-    found = np.zeros(len(csr.indptr) - 1, np.int64)
-    for first in range(0, len(csr.indices), 1 << 22):
-        found += np.bincount(csr.indices[first : first + (1 << 22)], minlength=len(found))
-    return found
-
-
-SCORES: dict[str, Callable[[Csr], np.ndarray]] = {"degree": num_targets}
-"""by which rows stand in memory for good, by name"""
-
-
-def highest(score_N: np.ndarray, number: int) -> np.ndarray:
-    """int64, ascending: nodes of the highest scores, the lower one of equal ones."""
-    order = np.argsort(-score_N, kind="stable")[:number]
-    return np.sort(order)

@@ -119,12 +119,21 @@ class Inference:
                 if held + self.budget_bytes // WORK > free:
                     self.counts += (0, 0, held)
                     held = 0
-                with GrowingRows(num_rows, layer.size_out, bool(held) or not num_rows) as out:
-                    for batch in self._batches(layer, rows, ids, free - held):
-                        out.append(batch.numpy())
-                    rows = _Layer(ids, out.finish())
+                rows = self._layer(layer, rows, ids, free - held, bool(held))
                 found.append(rows)
         return found[0], found[1]
+
+    def _layer(self, layer: _Step, rows: Rows, ids: np.ndarray | None, room: int, in_memory: bool) -> _Layer:
+        """What a layer gives for some nodes; None: for all."""
+        num = len(self)
+        if in_memory and ids is None and layer.whole_bytes(num, len(self.csr.indices), _is_at_hand(rows)) <= room:
+            self.counts += (1, 0, 0)
+            return _Layer(None, layer.run(torch.from_numpy(_whole(rows, num)), self._block).numpy())
+        num_rows = num if ids is None else len(ids)
+        with GrowingRows(num_rows, layer.size_out, in_memory or not num_rows) as out:
+            for batch in self._batches(layer, rows, np.arange(num) if ids is None else ids, room):
+                out.append(batch.numpy())
+            return _Layer(ids, out.finish())
 
     def _check_budget(self, layers: list[_Step]) -> None:
         most, widths = int(self._block.degree_M1.max()), layers[0].network.widths
@@ -156,14 +165,9 @@ class Inference:
         """Places of the entries of some rows of the adjacency."""
         return positions_in(self.csr.indptr[ids], self.csr.indptr[ids + 1])
 
-    def _batches(self, layer: _Step, rows: Rows, ids: np.ndarray | None, room: int) -> Iterator[torch.Tensor]:
+    def _batches(self, layer: _Step, rows: Rows, ids: np.ndarray, room: int) -> Iterator[torch.Tensor]:
         """What a layer gives for some nodes, in their order."""
         num = len(self)
-        if ids is None and layer.whole_bytes(num, len(self.csr.indices), _is_at_hand(rows)) <= room:
-            self.counts += (1, 0, 0)
-            yield layer.run(torch.from_numpy(_whole(rows, num)), self._block)
-            return
-        ids = np.arange(num) if ids is None else ids
         end_K1 = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.csr.indptr[ids + 1] - self.csr.indptr[ids])])
         first, most, reach = 0, len(ids), 1.0
         while first < len(ids):

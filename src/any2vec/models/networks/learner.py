@@ -21,6 +21,7 @@ from any2vec.models.networks.config import GraphNetwork
 from any2vec.models.networks.features import CachedFeatures, Moved
 from any2vec.models.networks.inference import Inference
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of, load_weights
+from any2vec.plan.lookahead.oracle import NextUseOracle
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from any2vec.types import Csr, Span, State, Stats, Work
 
@@ -74,6 +75,8 @@ class GraphLearner:
         self._degree_N = np.diff(data.csr.indptr).astype(np.float32)
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="any2vec-batches") if threads > 1 else None
         self._whole: tuple[torch.Tensor, Block] | None = None
+        self._ordered = -1, np.empty(0, np.int64)
+        """an epoch, and its order of the training nodes"""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(_stream(seed, _INIT))
             self.network = Network(model, data.features.columns, data.num_classes)
@@ -91,6 +94,11 @@ class GraphLearner:
         return max(1, len(self.data.rows["train"])) if self._is_whole else self.model.batch_size
 
     @property
+    def num_batches(self) -> int:
+        """Of an epoch."""
+        return -(-len(self.data.rows["train"]) // self.batch_size)
+
+    @property
     def bytes_filled(self) -> int:
         """Read from the disk before the first batch."""
         features = self.data.features
@@ -99,11 +107,25 @@ class GraphLearner:
     def compile(self) -> None:
         """Compile the kernels, or load them from the cache."""
         sampled, moved, before = self.sampled, self.moved, _copied(weights_of(self.network))
-        batch = self._make(self.data.rows["train"][:1], 0, 0)
+        batch = self._make(self.data.rows["train"][:1], 0, 0, is_planned=False)
         self._loss(batch, 0).backward()
         self._optimizer.zero_grad()
         load_weights(self.network, before)  # what a network has seen of batches, too
         self.sampled, self.moved = sampled, moved
+
+    def look_ahead(self, first_step: int, num_steps: int, batches: int) -> None:
+        """Let features on disk know what so many batches to come will read; steps are batches, over all epochs."""
+        features, per_epoch = self.data.features, self.num_batches
+        if isinstance(features, CachedFeatures) and features.residency.policy.needs_next_uses:
+            features.oracle = NextUseOracle(
+                lambda step: self.nodes_of(*divmod(step, per_epoch)), first_step, num_steps, batches
+            )
+
+    def nodes_of(self, epoch: int, number: int) -> np.ndarray:
+        """int64, ascending: the nodes whose features a batch reads."""
+        start = number * self.batch_size
+        seeds = self._order(epoch)[start : start + self.batch_size]
+        return np.sort(self._sampler.sample(seeds, epoch, number).node_M.astype(np.int64))
 
     def run(self, work: Work[Span]) -> Stats:
         """Train the batches of some positions of an epoch.
@@ -146,8 +168,8 @@ class GraphLearner:
     def whole(self) -> tuple[torch.Tensor, Block]:
         """(features of all nodes, behind fixed layers; what layers pass messages along over all edges), made once."""
         if self._whole is None:
-            rows, block = self.data.features.take(np.arange(len(self._degree_N))), block_of(self.data.csr)
-            x_ND = torch.from_numpy(rows)
+            x_ND = torch.from_numpy(self.data.features.take(np.arange(len(self._degree_N))))
+            block = block_of(self.data.csr, is_learned=True)
             with torch.no_grad():
                 for number in range(self.network.num_fixed):
                     x_ND = self.network.infer(number, x_ND, block)
@@ -195,22 +217,23 @@ class GraphLearner:
         for last in coming:
             yield last.result()
 
-    def _make(self, seeds: np.ndarray, epoch: int, number: int) -> _Batch:
+    def _make(self, seeds: np.ndarray, epoch: int, number: int, is_planned: bool = True) -> _Batch:
         if self._is_whole:
             (x_ND, block), rows = self.whole(), self.data.rows["train"]
             self.sampled += len(x_ND)
             return _Batch(x_ND, [block], torch.from_numpy(rows), self._label(rows), number)
         found = self._sampler.sample(seeds, epoch, number)
         self.sampled += len(found.node_M)
-        x_MD, blocks = self._rows(found.node_M), blocks_of(found, self._degree_N)
+        x_MD, blocks = self._rows(found.node_M, is_planned), blocks_of(found, self._degree_N)
         return _Batch(x_MD, blocks, torch.arange(len(seeds)), self._label(seeds), number)
 
-    def _rows(self, node_M: np.ndarray) -> torch.Tensor:
+    def _rows(self, node_M: np.ndarray, is_planned: bool) -> torch.Tensor:
         features = self.data.features
-        before = features.moved if isinstance(features, CachedFeatures) else Moved()
-        x_MD = torch.from_numpy(features.take(node_M))
-        if isinstance(features, CachedFeatures):
-            self.moved = self.moved.plus(*np.subtract(features.moved, before).tolist())
+        if not isinstance(features, CachedFeatures):
+            return torch.from_numpy(features.take(node_M))
+        before = features.moved
+        x_MD = torch.from_numpy(features.take(node_M, is_planned))
+        self.moved = self.moved.plus(*np.subtract(features.moved, before).tolist())
         return x_MD
 
     def _label(self, rows: np.ndarray) -> torch.Tensor:
@@ -220,7 +243,7 @@ class GraphLearner:
     def _loss(self, batch: _Batch, epoch: int) -> torch.Tensor:
         """Mean cross-entropy over the batch's nodes; of several classes a node, also over classes."""
         draws = torch.Generator().manual_seed(_stream(self.seed, _DROPOUT, epoch, batch.number))
-        scores = self.network(batch.x_MD, batch.blocks, draws)[batch.rows]
+        scores = self.network(batch.x_MD, batch.blocks, draws, are_owned=not self._is_whole)[batch.rows]
         if batch.label.ndim == 1:
             return torch.nn.functional.cross_entropy(scores, batch.label)
         return torch.nn.functional.binary_cross_entropy_with_logits(scores, batch.label)
@@ -231,9 +254,11 @@ class GraphLearner:
         from any2vec.kernels.common.rng import PURPOSE_ORDER, stream_key
 
         rows = self.data.rows["train"]
-        places = np.arange(len(rows))
-        permute(places, len(places), stream_key(self.seed, PURPOSE_ORDER, epoch), places)
-        return rows[places]
+        if self._ordered[0] != epoch:
+            places = np.arange(len(rows))
+            permute(places, len(places), stream_key(self.seed, PURPOSE_ORDER, epoch), places)
+            self._ordered = epoch, rows[places]
+        return self._ordered[1]
 
 
 def weights_of(network: Network) -> State:

@@ -25,6 +25,7 @@ from any2vec.models.networks.config import (
 )
 from any2vec.models.networks.skips import Jumping, Residual, dropped
 from any2vec.nn.aggregate import Neighbors, aggregate
+from any2vec.nn.convolve import convolve
 from any2vec.nn.gat import GATConv, GATv2Conv
 from any2vec.nn.sage import SAGEConv
 from any2vec.sampling.neighbors import Neighborhood
@@ -73,15 +74,8 @@ class GcnLayer(nn.Module):
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         is_narrow = self.linear.out_features < self.linear.in_features
         x_MD = nn.functional.linear(x_MD, self.linear.weight) if is_narrow else x_MD
-        found = convolved(x_MD, block)
+        found = convolve(x_MD, *block)
         return found + self.linear.bias if is_narrow else self.linear(found)
-
-
-def convolved(x_MD: torch.Tensor, block: Block) -> torch.Tensor:
-    """(F, D): sum over the node and its neighbors of x / sqrt((degree + 1) (degree' + 1))."""
-    num, degree_M1 = block.num_targets, block.degree_M1[: len(x_MD)]
-    x_MD = x_MD * (degree_M1 + 1).rsqrt()
-    return (aggregate(x_MD, block.neighbors) * degree_M1[:num] + x_MD[:num]) * (degree_M1[:num] + 1).rsqrt()
 
 
 class AttentionLayer(nn.Module):
@@ -154,7 +148,7 @@ class Propagation(nn.Module):
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         z_MD, own_MD = (x_MD, x_MD) if self.is_first else x_MD.chunk(2, dim=1)
         own_FD = own_MD[: block.num_targets]
-        z_FD = (1 - self.teleport) * convolved(z_MD, block) + self.teleport * own_FD
+        z_FD = (1 - self.teleport) * convolve(z_MD, *block) + self.teleport * own_FD
         return z_FD if self.is_last else torch.cat([z_FD, own_FD], dim=1)
 
 
@@ -162,7 +156,7 @@ class Convolution(nn.Module):
     """GCN's sum, without weights."""
 
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
-        return convolved(x_MD, block)
+        return convolve(x_MD, *block)
 
 
 class Network(nn.Module):
@@ -182,11 +176,14 @@ class Network(nn.Module):
         self.activation = activation if is_plain else nn.Identity()
         self.dropout = model.dropout
 
-    def forward(self, x_MD: torch.Tensor, blocks: list[Block], draws: torch.Generator | None = None) -> torch.Tensor:
+    def forward(
+        self, x_MD: torch.Tensor, blocks: list[Block], draws: torch.Generator | None = None, are_owned: bool = False
+    ) -> torch.Tensor:  # fmt: skip
         """Scores of classes, float32 (seeds, C), in training.
 
         Args:
             x_MD: what the fixed layers give; of a network without such, features.
+            are_owned: they may be changed.
             blocks: a layer's each; those behind the last one have its.
             draws: for dropout; None: it is no training.
         """
@@ -195,13 +192,15 @@ class Network(nn.Module):
         for number, (layer, block) in enumerate(zip(learned, blocks, strict=True)):
             x_MD = self.activation(x_MD) if number else x_MD
             share = 0 if isinstance(layer, Propagation | Jumping) else self.dropout
-            x_MD = layer(dropped(x_MD, share, draws), block, draws)
+            x_MD = layer(dropped(x_MD, share, draws, inplace=are_owned and number == 0), block, draws)
         return x_MD
 
     def infer(self, number: int, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
         """What a layer gives the next one, or the scores of classes, (F, widths[number + 1]); nothing is dropped."""
         found: torch.Tensor = self.layers[number](x_MD, block)
-        return found if number + 1 == len(self.layers) else self.activation(found)
+        if number + 1 == len(self.layers):
+            return found
+        return found.relu_() if self.activation is torch.relu else self.activation(found)
 
 
 def _layers(
@@ -274,7 +273,17 @@ def blocks_of(found: Neighborhood, degree_N: np.ndarray) -> list[Block]:
     return blocks
 
 
-def block_of(csr: Csr) -> Block:
-    """What every layer passes messages along over a whole graph."""
+def block_of(csr: Csr, is_learned: bool = False) -> Block:
+    """What every layer passes messages along over a whole graph; is_learned: gradients go back along it."""
     degree_N1 = torch.from_numpy(np.diff(csr.indptr).astype(np.float32)[:, None])
-    return Block(Neighbors(csr.indptr, csr.indices), degree_N1)
+    return Block(Neighbors(csr.indptr, csr.indices, _reverse(csr) if is_learned else None), degree_N1)
+
+
+def _reverse(csr: Csr) -> Neighbors:
+    """The edges by the node that they lead from: of an undirected graph the same arrays."""
+    from any2vec.kernels.graph.csr import transpose_pattern
+
+    indptr, indices = transpose_pattern(csr.indptr, csr.indices)
+    if np.array_equal(indptr, csr.indptr) and np.array_equal(indices, csr.indices):
+        return Neighbors(csr.indptr, csr.indices)
+    return Neighbors(indptr, indices)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from any2vec.nn.dropout import dropout
+
 if TYPE_CHECKING:
     from any2vec.models.networks.config import LayeredNetwork
     from any2vec.models.networks.network import Block
@@ -76,9 +78,6 @@ class Jumping(nn.Module):
         return (layer_FLH * share_FL1).sum(dim=1)
 
 
-def dropped(x: torch.Tensor, share: float, draws: torch.Generator | None) -> torch.Tensor:
-    """As `torch.nn.functional.dropout`, which takes no generator of its own."""
-    if share == 0 or draws is None:
-        return x
-    kept = torch.empty_like(x, requires_grad=False).bernoulli_(1 - share, generator=draws)
-    return x * kept.div_(1 - share)
+def dropped(x: torch.Tensor, share: float, draws: torch.Generator | None, inplace: bool = False) -> torch.Tensor:
+    """As `dropout`; without draws, which is no training, x itself."""
+    return x if draws is None else dropout(x, share, draws, inplace)

@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from any2vec.checks import check_fields
+from any2vec.checks import Whole, check_fields
+from any2vec.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
 class CacheOptions:
     """Which rows of features stand in memory, where not all fit into the budget."""
 
-    residency: Literal["degree", "lru", "lfu", "tinylfu", "fifo"] = "degree"
-    """rows in memory with --memory: of nodes that are neighbors of most others (degree), or of those read before"""
+    residency: Literal[
+        "degree",
+        "reverse-pagerank",
+        "weighted-reverse-pagerank",
+        "presampled",
+        "lru",
+        "lfu",
+        "tinylfu",
+        "fifo",
+        "belady",
+    ] = "degree"
+    """rows in memory with --memory: for good, of nodes that most others have as neighbors (degree), that walks reach
+    (reverse-pagerank), from the training nodes (weighted-), or that a sampled epoch reads most (presampled); those read
+    before (lru, lfu, tinylfu, fifo); or those that batches to come read soonest (belady)"""
+    superbatch: Annotated[int, Whole(1, 100_000)] = 16
+    """batches that belady looks ahead"""
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.superbatch != 16 and self.residency != "belady":
+            raise InputError(
+                f"superbatch is of residency belady, and does nothing with {self.residency}; leave it out."
+            )
+
+    @property
+    def num_ahead(self) -> int:
+        """Batches whose nodes are known before they are read."""
+        return self.superbatch if self.residency == "belady" else 0

@@ -22,6 +22,8 @@ from any2vec.units import size
 
 SLOT_BYTES = 96
 """of a row of features in memory, beside the row: its place in the map of ids, its id, and what policies remember"""
+_AHEAD_BYTES = 80
+"""of a row that a batch to come reads: its id, when it is read next, and where the table of uses has it"""
 _KEPT, _HELD, _PER_EDGE = 4, 3, 5
 """arrays like the weights that a run keeps: they, two moments, the best epoch's; arrays (M, columns) of a layer at the
 peak; arrays (edges, heads) of one that attends: weights, what is dropped, gradients"""
@@ -35,6 +37,8 @@ _LIBRARIES = 40_000_000
 """of what PyTorch loads with the first gradient"""
 _HEAP = 32 << 20
 """bytes below which the C library keeps an array when it is freed (`machine.keep_freed_memory`)"""
+_AHEAD = 0.25
+"""of what is free, the most that knowing of batches to come may take"""
 _CACHE = 0.75
 """of what is free, the share that rows of features have; layers have the rest"""
 
@@ -48,6 +52,8 @@ class NetworkPlan(NamedTuple):
     """of memory for inference; 0: half of the machine's"""
     sentence: str
     """what was chosen, and why; empty without a budget"""
+    num_ahead: int = 0
+    """batches whose nodes are known before they are read"""
 
 
 def _columns(metadata: Mapping[str, Any]) -> tuple[int, int]:
@@ -56,9 +62,14 @@ def _columns(metadata: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def plan_network(
-    model: GraphNetwork, metadata: Mapping[str, Any], budget_bytes: int, process_bytes: int, threads: int
-) -> NetworkPlan:
-    """Rows of features that stand in memory, and what is left to layers. budget_bytes 0: there is none.
+    model: GraphNetwork, metadata: Mapping[str, Any], budget_bytes: int, process_bytes: int, threads: int,
+    num_ahead: int = 0,
+) -> NetworkPlan:  # fmt: skip
+    """Rows of features that stand in memory, and what is left to layers.
+
+    Args:
+        budget_bytes: 0: there is none.
+        num_ahead: batches whose nodes are known before they are read; fewer where that takes a quarter of what is free.
 
     Raises:
         InputError: the budget is too small; it says how much is needed.
@@ -85,13 +96,18 @@ def plan_network(
     if model.sampling == "full-graph" or whole <= free:
         left = free if model.sampling == "full-graph" else free - whole
         return NetworkPlan(None, parts["a batch"] - stays + left, f"all {nodes:,} rows in memory: {size(whole)} fit")
+    ahead = int(_AHEAD_BYTES * reached_by_hop(model, metadata)[0][-1])
+    num_ahead = min(num_ahead, max(1, int(_AHEAD * free) // ahead))
+    free = max(0, free - num_ahead * ahead)
     rows = min(nodes, int(_CACHE * free) // (row_bytes + SLOT_BYTES))
     inference = parts["a batch"] - stays + free - rows * (row_bytes + SLOT_BYTES)
     sentence = (
         f"{rows:,} of {nodes:,} rows in memory, the others on disk: all are {size(whole)}, and of {size(budget_bytes)} "
         f"{size(needed)} go to the process, the graph and a batch"
     )
-    return NetworkPlan(rows, inference, sentence)
+    if num_ahead:
+        sentence += f"; which rows the next {num_ahead} batches read is known: {size(num_ahead * ahead)}"
+    return NetworkPlan(rows, inference, sentence, num_ahead)
 
 
 def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any], threads: int, plan: NetworkPlan) -> Size:
@@ -123,12 +139,7 @@ def batch_bytes(model: GraphNetwork, metadata: Mapping[str, Any], threads: int) 
     Where batches are made meanwhile, the next one's features stand there, too.
     """
     nodes, widths = metadata["num_nodes"], model.dense_widths(*_columns(metadata))
-    found = float(nodes if model.sampling == "full-graph" else min(model.batch_size, metadata["num_train"]))
-    reached, edges, new = [found], 0.0, found
-    for mean in metadata["mean_sampled"]:  # a node samples at the hop that finds it
-        edges += new * mean
-        reached.append(distinct(found, new * mean, nodes))
-        found, new = reached[-1], reached[-1] - found
+    reached, edges = reached_by_hop(model, metadata)
     is_dropped, kept, most = float(model.dropout > 0), FLOAT * reached[-1] * widths[0], 0.0
     for layer, (size_in, size_out) in enumerate(pairwise(widths)):
         hops = max(0, model.num_layers - layer)  # a matrix behind jumping knowledge reads the seeds
@@ -149,6 +160,18 @@ def batch_bytes(model: GraphNetwork, metadata: Mapping[str, Any], threads: int) 
     total = int(kept + max(most, metadata["feature_bytes"] * reached[-1]) + ahead + 24 * edges)
     largest = FLOAT * max(read * size_in for read, size_in in zip(reversed(reached), widths, strict=False))
     return total, total if largest < _HEAP else 0
+
+
+def reached_by_hop(model: GraphNetwork, metadata: Mapping[str, Any]) -> tuple[list[float], float]:
+    """(different nodes of a batch behind each hop, from its seeds on; edges that it samples), as expected."""
+    nodes = metadata["num_nodes"]
+    found = float(nodes if model.sampling == "full-graph" else min(model.batch_size, metadata["num_train"]))
+    reached, edges, new = [found], 0.0, found
+    for mean in metadata["mean_sampled"]:  # a node samples at the hop that finds it
+        edges += new * mean
+        reached.append(distinct(found, new * mean, nodes))
+        found, new = reached[-1], reached[-1] - found
+    return reached, edges
 
 
 def _weights(model: GraphNetwork, metadata: Mapping[str, Any]) -> TableSize:

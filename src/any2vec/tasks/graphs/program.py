@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,13 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError
 from any2vec.models.networks.classifier import NetworkClassifier
 from any2vec.models.networks.config import NETWORK
-from any2vec.models.networks.features import SCORES, CachedFeatures, highest
-from any2vec.models.networks.learner import Features, GraphLearner, network_weights
+from any2vec.models.networks.features import CachedFeatures
+from any2vec.models.networks.hot_rows import SCORES, Asked, highest
+from any2vec.models.networks.learner import GraphLearner, network_weights
 from any2vec.models.networks.scores import metric_of, score_of
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.tasks.graphs.options import CacheOptions
-from any2vec.tasks.graphs.planning import NetworkPlan, plan_network
+from any2vec.tasks.graphs.planning import plan_network
 from any2vec.tasks.graphs.prepare import PreparedGraph
 from any2vec.train.checkpoint import FILE
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
@@ -43,11 +45,17 @@ class NetworkProgram(InMemoryProgram):
         self.prepared, self.metadata = prepared, prepared.metadata
         model, run = request.spec.model, request.spec.run
         budget = request.spec.storage.memory_bytes, machine.process_bytes(), request.threads
-        self.plan = plan_network(model, prepared.metadata, *budget)
-        data = prepared.data._replace(features=_features(prepared, self.plan, request))
-        self.learner = GraphLearner(model, data, run.seed, request.threads, self.plan.inference_bytes)
+        cache = request.spec.reading.get("cache") or CacheOptions()
+        self.plan = plan_network(model, prepared.metadata, *budget, cache.num_ahead)
+        self.learner = GraphLearner(model, prepared.data, run.seed, request.threads, self.plan.inference_bytes)
+        if self.plan.rows is not None:
+            features = _cached(prepared, self.plan.rows, cache.residency, self.learner)
+            self.learner.data = prepared.data._replace(features=features)
+        else:
+            prepared.file.close()
         nodes, size = len(prepared.data.rows["train"]), self.learner.batch_size
         self.schedule = self._resumed(EpochSchedule(bounds=(0, nodes), epochs=run.epochs, unit=size, piece=size), 1)
+        self.learner.look_ahead(self.schedule.step, self.schedule.num_steps, self.plan.num_ahead)
         self.driver = LocalDriver()
         self._scored: tuple[NetworkClassifier, np.ndarray, np.ndarray] | None = None
 
@@ -110,15 +118,10 @@ class NetworkProgram(InMemoryProgram):
         return self._scored
 
 
-def _features(prepared: PreparedGraph, plan: NetworkPlan, request: Request) -> Features:
-    """Mapped, or on disk with some rows in memory."""
-    data = prepared.data
+def _cached(prepared: PreparedGraph, rows: int, residency: str, learner: GraphLearner) -> CachedFeatures:
+    """Features on disk with some rows in memory."""
+    data, score = prepared.data, SCORES.get(residency)
     assert isinstance(data.features, FeatureRows)
-    if plan.rows is None:
-        prepared.file.close()
-        return data.features
-    options = request.spec.reading.get("cache") or CacheOptions()
-    score = SCORES.get(options.residency)
-    kept = None if score is None else highest(score(data.csr), plan.rows)
-    policy = "static" if score else options.residency
-    return CachedFeatures(prepared.file, data.features.scale_N, plan.rows, policy, kept)
+    asked = Asked(data.csr, data.rows["train"], lambda: map(partial(learner.nodes_of, 0), range(learner.num_batches)))
+    kept = None if score is None else highest(score(asked), rows)
+    return CachedFeatures(prepared.file, data.features.scale_N, rows, "static" if score else residency, kept)

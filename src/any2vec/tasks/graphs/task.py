@@ -93,6 +93,7 @@ class Graphs(Task):
         """One network: its matrices are multiplied by all threads of the run."""
         from threadpoolctl import threadpool_limits
 
+        machine.ask_for_huge_pages()
         from any2vec.models.torch_threads import torch_threads
 
         threads = self.threads(spec, 1)
@@ -117,7 +118,7 @@ class Graphs(Task):
         from any2vec.tasks.graphs.planning import plan_network
 
         budget = spec.storage.memory_bytes, machine.process_bytes(), self.threads(spec, 1)
-        return plan_network(spec.model, metadata, *budget)
+        return plan_network(spec.model, metadata, *budget, (spec.reading.get("cache") or CacheOptions()).num_ahead)
 
     def sized(self, spec: RunSpec, metadata: Mapping[str, Any]) -> dict[str, Any]:
         needs, process, threads = self.size(spec, metadata), machine.process_bytes(), self.threads(spec, 1)

@@ -1,0 +1,181 @@
+"""Rows about whole epochs, whole graphs and all nodes: beside PyTorch Geometric and DGL on a planted graph."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from benchmarks.bench import Bench
+from benchmarks.graphs.accuracy import folder_of
+from benchmarks.graphs.speed import graph
+from benchmarks.table import Measure, Reading, Row, number, ratio_reading
+
+NODES, PAIRS, ROUNDS = 200_000, 5, 2
+EPOCHS = ((2, 128, "15,10", 12), (3, 256, "15,10,5", 4))
+"""(layers, hidden, fan-outs, batches of 1,024)"""
+THREADS = (1, 2)
+SEEDS, POINTS = (1, 2, 3, 4, 5), 100
+Side = Callable[..., Any]
+
+
+def _seconds(bench: Bench, script: str, environment: str, what: str, shape: tuple[int, int], threads: int,
+             *more: object) -> dict[str, Any]:  # fmt: skip
+    rounds = 1 if bench.quick else ROUNDS
+    asked = (f"{script}_networks.py", what, graph(bench, NODES), *shape, rounds, threads, *more)
+    done = bench.ours(*asked) if not environment else bench.peer(environment, *asked)
+    return done.result | {"middle": statistics.median(done.result["seconds"])}
+
+
+def _beside(bench: Bench, name: str, ours: Side, *theirs: Side, peer: str) -> Reading:
+    """How many times as fast as the faster of a peer's set-ups, in alternating runs."""
+    mine, other, runs = [], [], []
+    for _ in range(1 if bench.quick else PAIRS):
+        found = [side() for side in theirs]
+        runs.append([ours(), *found])
+        mine.append(runs[-1][0]["middle"])
+        other.append(min(one["middle"] for one in found))
+    bench.runs[name] = runs
+    reading = ratio_reading(other, mine, "s", peer="any2vec")
+    nodes = [f"{number(one['nodes'])} nodes" for one in runs[-1][:2] if "nodes" in one]
+    sizes = f"; a batch {nodes[0]}, of {peer} {nodes[1]}" if len(nodes) == 2 else ""
+    return Reading(value=reading.value, text=reading.text + sizes)
+
+
+def epochs(peer: str, script: str, bench: Bench) -> list[Reading]:
+    readings = []
+    for layers, hidden, fanouts, batches in EPOCHS:
+        batches = 2 if bench.quick else batches
+        for threads in THREADS:
+            asked = bench, "epochs", (layers, hidden), threads, fanouts, batches
+            ways = ((threads, 0),) if threads == 1 else ((threads, 0), (threads - 1, 1))
+            theirs = [partial(_epoch, script, script, *asked[:3], own, *asked[4:], workers) for own, workers in ways]
+            ours = partial(_epoch, "any2vec", "", *asked)
+            readings.append(_beside(bench, f"{layers} layers, {threads} threads", ours, *theirs, peer=peer))
+    return readings
+
+
+def _epoch(script: str, environment: str, bench: Bench, *asked: Any) -> dict[str, Any]:
+    return _seconds(bench, script, environment, *asked)
+
+
+def whole(what: str, sides: tuple[tuple[str, str, str], ...], shape: tuple[int, int], bench: Bench) -> list[Reading]:
+    """sides: (peer's name, its environment, what its script is asked)."""
+    readings = []
+    for peer, environment, asked in sides:
+        ours = partial(_seconds, bench, "any2vec", "", what, shape, 1)
+        theirs = partial(_seconds, bench, environment, environment, asked, shape, 1)
+        readings.append(_beside(bench, f"{what} {peer} {asked}", ours, theirs, peer=peer))
+    return readings
+
+
+def own_module(bench: Bench) -> list[Reading]:
+    """Seconds of PyG's loader over ours; and points of accuracy that ours has more, seed by seed."""
+    readings = []
+    batches, rounds, pairs = (2, 1, 1) if bench.quick else (6, ROUNDS, PAIRS)
+    for model in ("graphsage", "gat"):
+        asked = model, graph(bench, NODES), batches, rounds
+        found: dict[str, list[float]] = {"pyg": [], "any2vec": [], "accelerated": []}
+        for _ in range(pairs):
+            for loader, seconds in found.items():
+                call = partial(bench.peer, "pyg") if loader == "pyg" else bench.ours
+                seconds.append(statistics.median(call("pyg_module.py", "seconds", loader, *asked).result["seconds"]))
+        bench.runs[f"seconds {model}"] = found
+        for loader in ("any2vec", "accelerated"):
+            readings.append(ratio_reading(found["pyg"], found[loader], "s", peer=loader))
+        readings.append(_accuracies(bench, model))
+    return readings
+
+
+def _accuracies(bench: Bench, model: str) -> Reading:
+    asked = model, folder_of(bench, "photo"), 1 if bench.quick else 30
+    found: dict[str, list[float]] = {"pyg": [], "accelerated": []}
+    for seed in SEEDS[:1] if bench.quick else SEEDS:
+        for loader, accuracies in found.items():
+            call = partial(bench.peer, "pyg") if loader == "pyg" else bench.ours
+            done = call("pyg_module.py", "accuracy", loader, *asked, seed)
+            accuracies.append(POINTS * done.result["test_accuracy"])
+    bench.runs[f"accuracy {model}"] = found
+    ours, theirs = found["accelerated"], found["pyg"]
+    differences = [mine - other for mine, other in zip(ours, theirs, strict=True)]
+    means = f"{statistics.fmean(ours):.2f} / PyG {statistics.fmean(theirs):.2f}"
+    return Reading.of_seeds(differences, f"{statistics.fmean(differences):+.2f}: {means}")
+
+
+def spmm(bench: Bench) -> list[Reading]:
+    found = bench.ours("any2vec_spmm.py", graph(bench, NODES), 2 if bench.quick else 15).result
+    bench.runs["milliseconds"] = found
+    times = found["milliseconds"]
+    readings = [
+        ratio_reading(times[f"{case} torch"], times[f"{case} any2vec"], "ms", peer="any2vec")
+        for case in ("given 1", "ordered 1", "given 2", "ordered 2")
+    ]
+    share, triad = found["of_triad"], number(statistics.median(found["triad"]))
+    return [*readings, Reading(value=share, text=f"{share:.2f} of {triad} bytes a second")]
+
+
+def _ratio(name: str, target: float) -> Measure:
+    return Measure(name=name, relation=">=", target=target, unit="x")
+
+
+def _epoch_measures(peer: str, target: float) -> tuple[Measure, ...]:
+    what = f"GraphSAGE, {{}} layers of {{}}, fan-outs {{}}, batches of 1,024, {{}}: epoch's time of {peer} over ours"
+    return tuple(
+        _ratio(what.format(layers, hidden, fanouts, "one thread" if threads == 1 else "two threads"), target)
+        for layers, hidden, fanouts, _ in EPOCHS for threads in THREADS
+    )  # fmt: skip
+
+
+PLANTED = f"planted graph of {NODES:,} nodes, one thread"
+ROWS = (
+    Row(name="epoch", measures=_epoch_measures("PyG, pyg-lib, trim_to_layer", 3.5), minutes=14,
+        run=partial(epochs, "PyG", "pyg")),
+    Row(name="epoch-dgl", measures=_epoch_measures("DGL 2.1, int64", 1.5), minutes=8,
+        run=partial(epochs, "DGL", "dgl")),
+    Row(
+        name="own-module", minutes=9, run=own_module,
+        measures=tuple(
+            measure
+            for model in ("GraphSAGE", "GAT")
+            for measure in (
+                _ratio(f"PyG's own {model}, {PLANTED}: epoch's time by PyG's loader over any2vec's", 1.5),
+                _ratio("the same, with any2vec.nn.accelerate", 1.5),
+                Measure(name="the same on Photo, 5 seeds: test accuracy less that by PyG's, points", relation=">=",
+                        target=-0.3, is_accuracy=True),
+            )
+        ),
+    ),
+    Row(
+        name="full-graph", minutes=5,
+        measures=(
+            _ratio(f"GCN, 2 layers of 128, {PLANTED}: epoch's time of PyG (CSR) over ours", 2.3),
+            _ratio("the same, of DGL", 1.2),
+        ),
+        run=partial(whole, "full", (("PyG", "pyg", "full"), ("DGL", "dgl", "full")), (2, 128)),
+    ),
+    Row(
+        name="inference", minutes=9,
+        measures=(
+            _ratio(f"GraphSAGE, 3 layers of 128, all nodes, {PLANTED}: time of PyG's loader, layer by layer, over ours",
+                   8),
+            _ratio("the same, of PyG over the whole graph (CSR)", 1.5),
+            _ratio("the same, of DGL over the whole graph", 1.2),
+        ),
+        run=partial(
+            whole, "inference",
+            (("PyG", "pyg", "by-layer"), ("PyG", "pyg", "inference"), ("DGL", "dgl", "inference")), (3, 128),
+        ),
+    ),
+    Row(
+        name="spmm", minutes=2, run=spmm,
+        measures=(
+            _ratio(f"Sums of neighbors' rows of 128 columns over torch.sparse.mm, {PLANTED}", 1.4),
+            _ratio("the same, nodes ordered by METIS, 100 parts", 1.7),
+            _ratio("nodes as given, two threads", 1.4),
+            _ratio("nodes ordered, two threads", 1.7),
+            Measure(name="nodes ordered, two threads: bytes of rows a second over the machine's triad", relation=">=",
+                    target=0.8),
+        ),
+    ),
+)  # fmt: skip

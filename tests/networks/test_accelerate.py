@@ -1,0 +1,127 @@
+"""PyG's layers by our kernels: their numbers and gradients, their parameters, and their own way where ours ends."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+
+from any2vec.errors import InputError
+from marks import uint64_wraps
+
+torch = pytest.importorskip("torch")
+geometric = pytest.importorskip("torch_geometric.nn")
+
+from any2vec.nn import accelerate  # noqa: E402
+
+pytestmark = uint64_wraps
+LAYERS = {
+    "sage": lambda: geometric.SAGEConv(6, 4),
+    "sage, max, projected": lambda: geometric.SAGEConv(6, 8, aggr="max", project=True, normalize=True),
+    "sage, sum, alone": lambda: geometric.SAGEConv(6, 4, aggr="sum", root_weight=False, bias=False),
+    "gcn": lambda: geometric.GCNConv(6, 9),
+    "gat": lambda: geometric.GATConv(6, 3, heads=4),
+    "gat, mean": lambda: geometric.GATConv(6, 3, heads=4, concat=False, add_self_loops=False),
+    "gatv2": lambda: geometric.GATv2Conv(6, 3, heads=4, share_weights=True),
+    "gin": lambda: geometric.GINConv(torch.nn.Linear(6, 5), train_eps=True),
+}
+
+
+def graph(seed: int = 0) -> tuple[Any, Any]:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(30, 6, generator=generator), torch.randint(0, 30, (2, 120), generator=generator)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_give_the_numbers_and_gradients_that_they_gave_before(name: str) -> None:
+    torch.manual_seed(1)
+    plain = LAYERS[name]()
+    fast = accelerate(copy.deepcopy(plain))
+    x, edge_index = graph()
+    found = []
+    for layer in (plain, fast):
+        rows = x.clone().requires_grad_()
+        out = layer(rows, edge_index)
+        (out * torch.arange(out.numel()).view(out.shape)).sum().backward()
+        found.append((out.detach(), rows.grad, [value.grad for value in layer.parameters()]))
+    assert torch.allclose(found[0][0], found[1][0], atol=1e-5)
+    assert isinstance(fast, type(plain)) and repr(fast).startswith("Accelerated")
+    for one, other in zip((found[0][1], *found[0][2]), (found[1][1], *found[1][2]), strict=True):
+        assert torch.allclose(one, other, atol=1e-3, rtol=1e-4)
+    assert list(fast.state_dict()) == list(plain.state_dict())
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_the_kernels_run_and_go_along_with_new_parameters(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(2)
+    layer, other = LAYERS[name](), LAYERS[name]()
+    accelerate(accelerate(layer))
+    monkeypatch.setattr(type(layer), "propagate", None)  # what PyG's own way would call
+    x, edge_index = graph()
+    before = layer(x, edge_index)
+    layer.load_state_dict(other.state_dict())
+    assert not torch.allclose(layer(x, edge_index), before)
+    assert torch.allclose(layer.double()(x.double(), edge_index).float(), layer.float()(x, edge_index), atol=1e-5)
+
+
+def test_a_model_with_its_dropout_trains_and_is_copied() -> None:
+    torch.manual_seed(3)
+    model = accelerate(geometric.models.GraphSAGE(6, 16, 2, 3, dropout=0.5))
+    x, edge_index = graph()
+    label = (x[:, 0] > 0).long()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    for _ in range(120):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x, edge_index), label).backward()
+        optimizer.step()
+    model.eval()
+    assert float((model(x, edge_index).argmax(dim=1) == label).float().mean()) > 0.9
+    assert torch.equal(model(x, edge_index), model(x, edge_index))
+    model.train()
+    assert not torch.equal(model(x, edge_index), model(x, edge_index))
+    other = copy.deepcopy(model).eval()
+    with torch.no_grad():
+        for value in other.parameters():
+            value.zero_()
+    assert (other(x, edge_index) == 0).all() and not (model.eval()(x, edge_index) == 0).all()
+    loaded = pickle.loads(pickle.dumps(model))
+    assert torch.equal(loaded(x, edge_index), model(x, edge_index))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_what_kernels_do_not_know_goes_pygs_own_way() -> None:
+    torch.manual_seed(4)
+    plain = geometric.GCNConv(6, 4)
+    fast = accelerate(copy.deepcopy(plain))
+    x, edge_index = graph()
+    weight = torch.rand(120)
+    assert torch.equal(fast(x, edge_index, weight), plain(x, edge_index, weight))
+    assert torch.equal(fast(x, edge_index, edge_weight=weight), plain(x, edge_index, edge_weight=weight))
+    matrix = torch.sparse_coo_tensor(edge_index.flip(0), torch.ones(120), (30, 30)).coalesce().to_sparse_csr()
+    assert torch.equal(fast(x, matrix), plain(x, matrix))
+    attention = accelerate(geometric.GATConv(6, 4))
+    found, (_, weights) = attention(x, edge_index, return_attention_weights=True)
+    assert len(weights) > 0 and found.shape == (30, 4)
+
+
+def test_pairs_of_rows_are_as_pygs() -> None:
+    torch.manual_seed(5)
+    plain = geometric.SAGEConv((6, 3), 4)
+    fast = accelerate(copy.deepcopy(plain))
+    source, own, edge_index = (
+        torch.randn(30, 6),
+        torch.randn(12, 3),
+        torch.stack([torch.arange(24), torch.arange(24) % 12]),
+    )
+    assert torch.allclose(fast((source, own), edge_index), plain((source, own), edge_index), atol=1e-5)
+
+
+def test_modules_without_such_layers_are_refused() -> None:
+    with pytest.raises(InputError, match="Linear holds no layer that can be accelerated; known are SAGEConv, GCNConv"):
+        accelerate(torch.nn.Linear(3, 4))
+    with pytest.raises(InputError, match=r"takes a torch\.nn\.Module, got str"):
+        accelerate("model")
+    with pytest.raises(InputError, match="holds no layer"):
+        accelerate(geometric.GCNConv(3, 4, improved=True))
