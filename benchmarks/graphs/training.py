@@ -17,13 +17,14 @@ EPOCHS = ((2, 128, "15,10", 12), (3, 256, "15,10,5", 4))
 """(layers, hidden, fan-outs, batches of 1,024)"""
 THREADS = (1, 2)
 SEEDS, POINTS = (1, 2, 3, 4, 5), 100
+SCRIPTS = {"any2vec": "any2vec_networks.py", "pyg": "pyg_networks.py", "dgl": "dgl_networks.py"}
 Side = Callable[..., Any]
 
 
 def _seconds(bench: Bench, script: str, environment: str, what: str, shape: tuple[int, int], threads: int,
              *more: object) -> dict[str, Any]:  # fmt: skip
     rounds = 1 if bench.quick else ROUNDS
-    asked = (f"{script}_networks.py", what, graph(bench, NODES), *shape, rounds, threads, *more)
+    asked = (SCRIPTS[script], what, graph(bench, NODES), *shape, rounds, threads, *more)
     done = bench.ours(*asked) if not environment else bench.peer(environment, *asked)
     return done.result | {"middle": statistics.median(done.result["seconds"])}
 

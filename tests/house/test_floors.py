@@ -34,7 +34,7 @@ DOORS = {
     "numba": {"kernels"}, "llvmlite": {"kernels"},
     "sklearn": {"evaluate", "report", "estimators"},
     "pyarrow": {"data", "formats"}, "zstandard": {"data"}, "safetensors": {"formats"},
-    "usearch": {"formats"}, "gensim": {"formats"}, "networkx": {"data"}, "torch_geometric": {"data", "sampling"},
+    "usearch": {"formats"}, "gensim": {"formats"}, "networkx": {"data"}, "torch_geometric": {"data", "nn", "sampling"},
     "torch": {"cluster", "data", "formats", "models", "nn", "sampling"}, "ray": {"cluster"}, "pymetis": {"plan"},
     "pandas": {"formats"}, "faiss": {"formats"},
     "fastapi": {"serve"}, "starlette": {"serve"}, "pydantic": {"serve"}, "uvicorn": {"serve"},

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from any2vec.kernels.common.dropout import drop
+from any2vec.kernels.rows.dropout import drop
 from marks import uint64_wraps
-from naive.common.dropout import is_kept
+from naive.rows.dropout import is_kept
 
 torch = pytest.importorskip("torch")
 

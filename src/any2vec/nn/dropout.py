@@ -44,7 +44,7 @@ class _Dropout(torch.autograd.Function):
 
 
 def _dropped(x: torch.Tensor, key: int, threshold: int) -> torch.Tensor:
-    from any2vec.kernels.common.dropout import drop
+    from any2vec.kernels.rows.dropout import drop
 
     halves = np.array([key & 0xFFFFFFFF, key >> 32, threshold], np.uint32)
     drop(x.detach().numpy().reshape(-1), *halves)

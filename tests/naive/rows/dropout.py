@@ -1,4 +1,4 @@
-"""Twin of `kernels/common/dropout.py` in Python's own whole numbers."""
+"""Twin of `kernels/rows/dropout.py` in Python's own whole numbers."""
 
 from __future__ import annotations
 
