@@ -418,8 +418,8 @@ def test_what_sgc_smooths_is_computed_once(graph: AttributedGraph, monkeypatch: 
     from any2vec.models.networks import network
 
     calls = []
-    convolved = network.convolved
-    monkeypatch.setattr(network, "convolved", lambda x, block: calls.append(len(x)) or convolved(x, block))
+    convolve = network.convolve
+    monkeypatch.setattr(network, "convolve", lambda x, *block: calls.append(len(x)) or convolve(x, *block))
     result = trained(graph, SGC(hops=3), epochs=5)
     assert calls == [NODES] * 3
     again = any2vec.NetworkClassifier(SGC(hops=3), result.scorer.weights, COLUMNS, result.scorer.classes, False)
