@@ -17,15 +17,15 @@ EPOCHS = ((2, 128, "15,10", 12), (3, 256, "15,10,5", 4))
 """(layers, hidden, fan-outs, batches of 1,024)"""
 THREADS = (1, 2)
 SEEDS, POINTS = (1, 2, 3, 4, 5), 100
-SCRIPTS = {"any2vec": "any2vec_networks.py", "pyg": "pyg_networks.py", "dgl": "dgl_networks.py"}
+OURS = "any2vec"
+SCRIPTS = {OURS: "any2vec_networks.py", "pyg": "pyg_networks.py", "dgl": "dgl_networks.py"}
 Side = Callable[..., Any]
 
 
-def _seconds(bench: Bench, script: str, environment: str, what: str, shape: tuple[int, int], threads: int,
-             *more: object) -> dict[str, Any]:  # fmt: skip
-    rounds = 1 if bench.quick else ROUNDS
-    asked = (SCRIPTS[script], what, graph(bench, NODES), *shape, rounds, threads, *more)
-    done = bench.ours(*asked) if not environment else bench.peer(environment, *asked)
+def _seconds(side: str, bench: Bench, what: str, shape: tuple[int, int], threads: int, *more: object) -> dict[str, Any]:
+    """Of one side's script, which is named like its environment: seconds of rounds, and their median."""
+    asked = SCRIPTS[side], what, graph(bench, NODES), *shape, 1 if bench.quick else ROUNDS, threads, *more
+    done = bench.ours(*asked) if side == OURS else bench.peer(side, *asked)
     return done.result | {"middle": statistics.median(done.result["seconds"])}
 
 
@@ -44,29 +44,25 @@ def _beside(bench: Bench, name: str, ours: Side, *theirs: Side, peer: str) -> Re
     return Reading(value=reading.value, text=reading.text + sizes)
 
 
-def epochs(peer: str, script: str, bench: Bench) -> list[Reading]:
+def epochs(peer: str, side: str, bench: Bench) -> list[Reading]:
     readings = []
     for layers, hidden, fanouts, batches in EPOCHS:
         batches = 2 if bench.quick else batches
         for threads in THREADS:
-            asked = bench, "epochs", (layers, hidden), threads, fanouts, batches
             ways = ((threads, 0),) if threads == 1 else ((threads, 0), (threads - 1, 1))
-            theirs = [partial(_epoch, script, script, *asked[:3], own, *asked[4:], workers) for own, workers in ways]
-            ours = partial(_epoch, "any2vec", "", *asked)
+            asked = bench, "epochs", (layers, hidden)
+            theirs = [partial(_seconds, side, *asked, own, fanouts, batches, workers) for own, workers in ways]
+            ours = partial(_seconds, OURS, *asked, threads, fanouts, batches)
             readings.append(_beside(bench, f"{layers} layers, {threads} threads", ours, *theirs, peer=peer))
     return readings
-
-
-def _epoch(script: str, environment: str, bench: Bench, *asked: Any) -> dict[str, Any]:
-    return _seconds(bench, script, environment, *asked)
 
 
 def whole(what: str, sides: tuple[tuple[str, str, str], ...], shape: tuple[int, int], bench: Bench) -> list[Reading]:
     """sides: (peer's name, its environment, what its script is asked)."""
     readings = []
-    for peer, environment, asked in sides:
-        ours = partial(_seconds, bench, "any2vec", "", what, shape, 1)
-        theirs = partial(_seconds, bench, environment, environment, asked, shape, 1)
+    for peer, side, asked in sides:
+        ours = partial(_seconds, OURS, bench, what, shape, 1)
+        theirs = partial(_seconds, side, bench, asked, shape, 1)
         readings.append(_beside(bench, f"{what} {peer} {asked}", ours, theirs, peer=peer))
     return readings
 

@@ -189,6 +189,6 @@ def ask_for_huge_pages() -> None:
     """Have torch's large arrays on pages of 2 MB where the system gives them, unless `THP_MEM_ALLOC_ENABLE` says no.
 
     Pages of 4 KB that are made, zeroed and mapped one by one took half of the time of what goes over a whole graph's
-    rows once. Does nothing once torch is imported.
+    rows once. torch looks when it first makes an array; later nothing changes.
     """
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")

@@ -121,7 +121,7 @@ def test_reverse_pagerank_is_where_walks_to_in_neighbors_are() -> None:
         step[nodes, node] = 1 / max(1, len(nodes))
     for start in (np.ones(5), np.array([0.0, 0, 0, 0, 3])):
         first = start / start.sum()
-        expected = (0.85 * step) @ first * 0
+        expected = np.zeros(5)
         for times in range(STEPS):
             expected += 0.15 * np.linalg.matrix_power(0.85 * step, times) @ first
         expected += np.linalg.matrix_power(0.85 * step, STEPS) @ first

@@ -18,6 +18,7 @@ from torch_geometric.data import Data  # noqa: E402
 from any2vec import NeighborLoader  # noqa: E402
 from any2vec.nn import GCNConv, GINConv, SAGEConv, aggregate  # noqa: E402
 from any2vec.nn.aggregate import Neighbors  # noqa: E402
+from any2vec.nn.convolve import convolve  # noqa: E402
 
 pytestmark = uint64_wraps
 
@@ -78,6 +79,35 @@ def test_threads_and_edges_by_source_give_the_same_sums_and_gradients(reduce: st
     torch.set_num_threads(before)
     assert all(torch.equal(one, other) for one, other in zip(found[0], found[1], strict=True))
     assert all(torch.allclose(one, other) for one, other in zip(found[0], found[2], strict=True))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("is_sample", [False, True])
+def test_convolutions_and_their_gradients_equal_one_edge_at_a_time(is_sample: bool, threads: int) -> None:
+    """Of a directed graph with nodes without neighbors; over a sample each neighbor stands for several."""
+    edge_index = edges(7000, 300, 300, is_sorted=True)
+    edge_index[1] = edge_index[1].clamp(min=9)
+    source, target = edge_index.numpy()
+    there = Neighbors(np.searchsorted(target, np.arange(301)), source.astype(np.int32))
+    order = source.argsort(kind="stable")
+    back = Neighbors(np.searchsorted(source[order], np.arange(301)), target[order].astype(np.int32))
+    counts = np.bincount(target, minlength=300)
+    degree = counts * (3 if is_sample else 1)
+    matrix = np.zeros((300, 300))
+    for one, other in edge_index.T.tolist():
+        matrix[other, one] += degree[other] / counts[other] / np.sqrt((degree[one] + 1) * (degree[other] + 1))
+    matrix += np.diag(1 / (degree + 1))
+    x, weight = torch.randn(300, 24, dtype=torch.float64), torch.randn(300, 24, dtype=torch.float64)
+    before, exact = torch.get_num_threads(), torch.from_numpy(matrix)
+    try:
+        torch.set_num_threads(threads)
+        for neighbors in (there, there._replace(reverse=back)):
+            rows = x.clone().requires_grad_()
+            out = convolve(rows, neighbors, torch.from_numpy(degree)[:, None])
+            (out * weight).sum().backward()
+            assert torch.allclose(out, exact @ x) and torch.allclose(rows.grad, exact.T @ weight)
+    finally:
+        torch.set_num_threads(before)
 
 
 OPTIONS = [

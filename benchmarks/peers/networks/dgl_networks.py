@@ -12,23 +12,15 @@ from itertools import pairwise
 from typing import Any
 
 import dgl
-import numpy as np
 import torch
+from inputs import BATCH, CLASSES, COLUMNS, inputs_of
 from rounds import seconds_of
-
-BATCH, COLUMNS, CLASSES = 1024, 128, 16
 
 
 def main(what: str, path: str, layers: str, hidden: str, rounds: str, threads: str, *batches: str) -> None:
-    torch.set_num_threads(int(threads))
-    torch.manual_seed(1)
-    stored = np.load(path)
-    num, rng = len(stored["indptr"]) - 1, np.random.default_rng(1)
-    order = rng.permutation(num)
-    x = torch.from_numpy(rng.standard_normal((num, COLUMNS), np.float32))
-    y = torch.from_numpy(rng.integers(0, CLASSES, num, np.int32).astype(np.int64))
-    indptr, indices = (torch.from_numpy(stored[name].astype(np.int64)) for name in ("indptr", "indices"))
-    graph = dgl.graph(("csc", (indptr, indices, torch.empty(0, dtype=torch.int64))))
+    data = inputs_of(path, threads)
+    x, y = data.x, data.y
+    graph = dgl.graph(("csc", (data.indptr, data.indices, torch.empty(0, dtype=torch.int64))))
     widths = [COLUMNS, *[int(hidden)] * (int(layers) - 1), CLASSES]
     kind = dgl.nn.GraphConv if what == "full" else (lambda *pair: dgl.nn.SAGEConv(*pair, "mean"))
     network = torch.nn.ModuleList(kind(*pair) for pair in pairwise(widths))
@@ -58,7 +50,7 @@ def main(what: str, path: str, layers: str, hidden: str, rounds: str, threads: s
                 scores_of(x, [graph] * len(network), False)
     else:
         sampler = dgl.dataloading.NeighborSampler(list(map(int, batches[0].split(",")))[::-1])
-        seeds = torch.from_numpy(order[: BATCH * int(batches[1])])
+        seeds = data.seeds(batches[1])
         loader = dgl.dataloading.DataLoader(
             graph, seeds, sampler, batch_size=BATCH, shuffle=True, num_workers=int(batches[2])
         )

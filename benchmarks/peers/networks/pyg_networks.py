@@ -12,24 +12,17 @@ import json
 import sys
 from typing import Any
 
-import numpy as np
 import torch
+from inputs import BATCH, CLASSES, COLUMNS, inputs_of
 from rounds import seconds_of
 from torch_geometric.data import Data
 from torch_geometric.loader import NeighborLoader
 from torch_geometric.nn import GCN, GraphSAGE
 
-BATCH, COLUMNS, CLASSES = 1024, 128, 16
-
 
 def main(what: str, path: str, layers: str, hidden: str, rounds: str, threads: str, *batches: str) -> None:
-    torch.set_num_threads(int(threads))
-    torch.manual_seed(1)
-    stored = np.load(path)
-    num, rng = len(stored["indptr"]) - 1, np.random.default_rng(1)
-    order = rng.permutation(num)
-    x = torch.from_numpy(rng.standard_normal((num, COLUMNS), np.float32))
-    y = torch.from_numpy(rng.integers(0, CLASSES, num, np.int32).astype(np.int64))
+    data = inputs_of(path, threads)
+    num, x, y = len(data.x), data.x, data.y
     shape: dict[str, Any] = {"in_channels": COLUMNS, "hidden_channels": int(hidden), "num_layers": int(layers)}
     shape |= {"out_channels": CLASSES, "dropout": 0.5}
     model = GCN(**shape, cached=True) if what == "full" else GraphSAGE(**shape)
@@ -42,8 +35,7 @@ def main(what: str, path: str, layers: str, hidden: str, rounds: str, threads: s
         optimizer.step()
 
     if what in ("full", "inference"):
-        indptr, indices = (torch.from_numpy(stored[name].astype(np.int64)) for name in ("indptr", "indices"))
-        matrix = torch.sparse_csr_tensor(indptr, indices, torch.ones(len(indices)), (num, num))
+        matrix = torch.sparse_csr_tensor(data.indptr, data.indices, torch.ones(len(data.indices)), (num, num))
 
         def work() -> None:
             if what == "full":
@@ -52,13 +44,14 @@ def main(what: str, path: str, layers: str, hidden: str, rounds: str, threads: s
             with torch.no_grad():
                 model(x, matrix)
     else:
-        data = Data(x=x, y=y, edge_index=edges_of(stored))
+        targets = torch.arange(num).repeat_interleave(data.indptr.diff())
+        graph = Data(x=x, y=y, edge_index=torch.stack([data.indices, targets]))
         if what == "by-layer":
-            loader = NeighborLoader(data, num_neighbors=[-1], batch_size=BATCH)
+            loader = NeighborLoader(graph, num_neighbors=[-1], batch_size=BATCH)
         else:
-            seeds, workers = torch.from_numpy(order[: BATCH * int(batches[1])]), int(batches[2])
+            seeds, workers = data.seeds(batches[1]), int(batches[2])
             loader = NeighborLoader(
-                data, num_neighbors=list(map(int, batches[0].split(","))), batch_size=BATCH, input_nodes=seeds,
+                graph, num_neighbors=list(map(int, batches[0].split(","))), batch_size=BATCH, input_nodes=seeds,
                 shuffle=True, num_workers=workers, persistent_workers=workers > 0,
             )  # fmt: skip
 
@@ -80,11 +73,6 @@ def main(what: str, path: str, layers: str, hidden: str, rounds: str, threads: s
     if what not in ("full", "epochs"):
         model.eval()
     print(json.dumps({"seconds": seconds_of(work, int(rounds))} | result))
-
-
-def edges_of(stored: Any) -> torch.Tensor:
-    targets = np.repeat(np.arange(len(stored["indptr"]) - 1), np.diff(stored["indptr"]))
-    return torch.from_numpy(np.stack([stored["indices"].astype(np.int64), targets]))
 
 
 if __name__ == "__main__":

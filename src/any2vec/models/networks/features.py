@@ -75,12 +75,7 @@ class CachedFeatures:
         residency = self.residency
         if is_planned and self.oracle is not None:
             return residency.place(id_U, self.oracle.next_uses(id_U, residency.expect))
-        if not residency.policy.needs_next_uses:
-            return residency.place(id_U)
-        slot_U = residency.map.find(id_U)
-        residency.hold(slot_U[slot_U >= 0])
-        none = np.empty(0, np.int64)
-        return Placed(slot_U, np.zeros(len(id_U), bool), none, none)
+        return residency.held(id_U) if residency.policy.needs_next_uses else residency.place(id_U)
 
     def _rows(self, id_U: np.ndarray, placed: Placed) -> np.ndarray:
         """As the file has them, of different ids, ascending."""

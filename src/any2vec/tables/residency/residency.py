@@ -101,6 +101,13 @@ class Residency:
         is_new_U &= slot_U != EMPTY
         return Placed(slot_U, is_new_U, gone_slot_E, gone_id_E)
 
+    def held(self, id_U: np.ndarray) -> Placed:
+        """Where rows (int64, none twice) stand, held until `release`; none comes in or gives way, no use is counted."""
+        slot_U = self.map.find(id_U)
+        self.hold(slot_U[slot_U != EMPTY])
+        none = np.empty(0, np.int64)
+        return Placed(slot_U, np.zeros(len(id_U), bool), none, none)
+
     def expect(self, id_N: np.ndarray, step: int) -> None:
         """A step to come uses these rows (int64, none twice)."""
         slot_N = self.map.find(id_N)

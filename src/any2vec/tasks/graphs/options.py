@@ -32,7 +32,7 @@ class CacheOptions:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.superbatch != 16 and self.residency != "belady":
+        if self.superbatch != type(self).superbatch and self.residency != "belady":
             raise InputError(
                 f"superbatch is of residency belady, and does nothing with {self.residency}; leave it out."
             )
