@@ -385,6 +385,43 @@ def resumed_layers(place: Place) -> Outcome:
     return classified(a2v.GAMLP(**GA_MLP), place, resumed, epochs=60)
 
 
+# ---- graph networks
+
+
+NETWORK: dict[str, Any] = {"hidden": 8, "fanouts": "3,2", "batch_size": 8}
+WHOLE: dict[str, Any] = {"hidden": 8, "sampling": "full-graph"}
+
+
+def network_run(name: str, model: Any, **options: Any) -> None:
+    """Register a run of a graph network; options: those of its storage."""
+
+    @golden(name, needs=TORCH)
+    def call(place: Place) -> Outcome:
+        return classified(model, place, epochs=4, **spread(**options))
+
+
+network_run("graphsage/one", a2v.GraphSAGE(**NETWORK))
+network_run("graphsage/one-full-graph", a2v.GraphSAGE(aggregator="max", residual=True, **WHOLE))
+network_run("graphsage/one-labor", a2v.GraphSAGE(**NETWORK | {"sampling": "labor", "sample_key": "batch"}))
+network_run("gcn/one", a2v.GCN(jumping_knowledge="cat", **NETWORK))
+network_run("gcn/one-full-graph", a2v.GCN(**WHOLE))
+network_run("gat/one", a2v.GAT(heads=2, **NETWORK))
+network_run("gatv2/one-full-graph", a2v.GATv2(heads=2, **WHOLE))
+network_run("gin/one", a2v.GIN(train_eps=True, **NETWORK))
+network_run("appnp/one", a2v.APPNP(hidden=8, hops=3))
+network_run("sgc/one", a2v.SGC())
+
+
+@golden("graphsage/one-resumed", needs=TORCH)
+def resumed_network(place: Place) -> Outcome:
+    return classified(a2v.GraphSAGE(**NETWORK), place, resumed, epochs=60)
+
+
+@golden("gcn/one-full-graph-resumed", needs=TORCH)
+def resumed_whole_graph(place: Place) -> Outcome:
+    return classified(a2v.GCN(**WHOLE), place, resumed, epochs=200)
+
+
 # ---- streams
 
 
