@@ -140,7 +140,9 @@ MODELS = [
     GIN(hidden=16, batch_size=16, fanouts="5,3", train_eps=True),
     APPNP(hidden=16, hops=4, learning_rate=0.05),
     GraphSAGE(hidden=16, batch_size=32, sample_key="batch", aggregator="pool"),
-    GraphSAGE(hidden=16, batch_size=16, fanouts="5,3", residual=True, jumping_knowledge="cat"),
+    GraphSAGE(
+        hidden=16, batch_size=16, fanouts="5,3", batch_order="proximity", residual=True, jumping_knowledge="cat"
+    ),
     GCN(hidden=16, sampling="full-graph", learning_rate=0.05, residual=True, jumping_knowledge="max"),
     GAT(hidden=16, heads=4, batch_size=32, residual=True, jumping_knowledge="lstm"),
     SGC(dropout=0.1),
@@ -306,6 +308,8 @@ BAD_OPTIONS = [
     ({"fanouts": "3,x"}, "fanouts must be 2 whole numbers"),
     ({"fanouts": "3,0"}, "fanouts must be 2 whole numbers"),
     ({"sampling": "full-graph", "batch_size": 7}, "batch_size does nothing with sampling full-graph"),
+    ({"sampling": "full-graph", "batch_order": "proximity"}, "batch_order does nothing with sampling full-graph"),
+    ({"batch_order": "near"}, "batch_order must be"),
     ({"num_layers": 1}, "num_layers"),
     ({"dropout": 1.0}, "dropout"),
     ({"sampling": "none"}, "sampling"),

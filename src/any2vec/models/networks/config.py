@@ -39,6 +39,8 @@ class GraphNetwork(ModelConfig):
     """sampled neighbors by layer from the seeds, as 15,10; all: each; by default 10 a layer"""
     sample_key: Literal["epoch", "batch"] = "epoch"
     """for how long a node keeps its sample"""
+    batch_order: Literal["random", "proximity"] = "random"
+    """of training nodes: another one each epoch; proximity: near ones together, where batches stay mixed by class"""
     batch_size: Annotated[int, Whole(1, 1 << 24)] = 1024
     """nodes of a batch"""
     dropout: Annotated[float, Number(0, 0.99)] = 0.5
@@ -55,7 +57,7 @@ class GraphNetwork(ModelConfig):
         _ = self.fanouts_by_hop
         if self.sampling == "full-graph":
             default = type(self).__dataclass_fields__
-            for name in ("fanouts", "sample_key", "batch_size"):
+            for name in ("fanouts", "sample_key", "batch_order", "batch_size"):
                 if getattr(self, name) != default[name].default:
                     raise InputError(f"{name} does nothing with sampling full-graph; leave it out.")
 

@@ -22,6 +22,7 @@ from any2vec.models.networks.features import CachedFeatures, Moved
 from any2vec.models.networks.inference import Inference
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of, load_weights
 from any2vec.plan.lookahead.oracle import NextUseOracle
+from any2vec.plan.order.proximity import ProximityOrder, random_order
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from any2vec.types import Csr, Span, State, Stats, Work
 
@@ -250,15 +251,20 @@ class GraphLearner:
 
     def _order(self, epoch: int) -> np.ndarray:
         """The training nodes, in the order of an epoch."""
-        from any2vec.kernels.common.permutation import permute
-        from any2vec.kernels.common.rng import PURPOSE_ORDER, stream_key
-
         rows = self.data.rows["train"]
         if self._ordered[0] != epoch:
-            places = np.arange(len(rows))
-            permute(places, len(places), stream_key(self.seed, PURPOSE_ORDER, epoch), places)
+            by_nearness = self._proximity
+            places = by_nearness.order(epoch) if by_nearness else random_order(len(rows), self.seed, epoch)
             self._ordered = epoch, rows[places]
         return self._ordered[1]
+
+    @cached_property
+    def _proximity(self) -> ProximityOrder | None:
+        """What orders the training nodes; None: nothing but chance."""
+        if self.model.batch_order == "random":
+            return None
+        rows = self.data.rows["train"]
+        return ProximityOrder(self.data.csr, rows, self.data.labels[rows], self.batch_size, self.seed)
 
 
 def weights_of(network: Network) -> State:

@@ -1,0 +1,101 @@
+"""Training nodes in an order in which batches are of nodes that are near one another, so that they read fewer rows.
+
+Source: BGL (Liu et al., NSDI 2023, arXiv 2112.08541), proximity-aware ordering: several breadth-first sequences from
+random roots, rotated at random each epoch, from which batches take in turn; as few as leave the classes of a batch
+about as mixed as random batches have them. Ours: what about means, the most sequences, and the numbers that are tried.
+
+Legend: N nodes, T training nodes, S sequences, C classes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from any2vec.types import Csr
+
+SEQUENCES = (1, 2, 4, 8, 16)
+"""numbers of sequences that are tried"""
+TOLERANCE = 0.1
+"""by which batches may be less mixed than random ones"""
+
+
+def random_order(num_nodes: int, seed: int, epoch: int) -> np.ndarray:
+    """int64 (T,): a permutation of [0, T), another one each epoch."""
+    from any2vec.kernels.common.permutation import permute
+    from any2vec.kernels.common.rng import PURPOSE_ORDER, stream_key
+
+    places = np.arange(num_nodes)
+    permute(places, num_nodes, stream_key(seed, PURPOSE_ORDER, epoch), places)
+    return places
+
+
+class ProximityOrder:
+    """Orders of training nodes by epoch; a pure function of the graph, the nodes, their classes, the seed and the epoch.
+
+    Args:
+        csr: in-neighbors, along which searches go.
+        train: int64 (T,), distinct nodes.
+        labels: of them: int (T,), classes from 0, or uint8 (T, C), several a node.
+        batch_size: nodes of a batch, 1 or more.
+
+    Memory: 64 bytes a training node; while sequences are found 9 a node, too.
+    """
+
+    def __init__(self, csr: Csr, train: np.ndarray, labels: np.ndarray, batch_size: int, seed: int) -> None:
+        self._seed = seed
+        self._sequence_ST = breadth_first_sequences(csr, train, max(SEQUENCES), seed)
+        bound = (1 + TOLERANCE) * spread(random_order(len(train), seed, 0), labels, batch_size)
+        self.num_sequences = next(
+            (number for number in SEQUENCES if spread(self._dealt(0, number), labels, batch_size) <= bound),
+            SEQUENCES[-1],
+        )
+        """S, chosen by the first epoch"""
+        self._sequence_ST = self._sequence_ST[: self.num_sequences].copy()
+
+    def order(self, epoch: int) -> np.ndarray:
+        """int64 (T,): places of the training nodes in the order of an epoch."""
+        return self._dealt(epoch, self.num_sequences)
+
+    def _dealt(self, epoch: int, number: int) -> np.ndarray:
+        from any2vec.kernels.graph.traversal import deal_in_turn
+
+        size = self._sequence_ST.shape[1]
+        start_S = np.random.default_rng((self._seed, epoch)).integers(size, size=number)
+        found_T = np.empty(size, np.int64)
+        deal_in_turn(self._sequence_ST[:number], start_S, np.zeros(size, np.uint8), found_T)
+        return found_T
+
+
+def breadth_first_sequences(csr: Csr, train: np.ndarray, number: int, seed: int) -> np.ndarray:
+    """int32 (S, T): places of the training nodes as searches from random ones of them find them."""
+    from any2vec.kernels.graph.traversal import breadth_first
+
+    num_nodes = len(csr.indptr) - 1
+    place_N = np.full(num_nodes, -1, np.int32)
+    place_N[train] = np.arange(len(train))
+    queue_N, found_ST = np.empty(num_nodes, np.int32), np.empty((number, len(train)), np.int32)
+    for s in range(number):
+        root_T, seen_N = train[random_order(len(train), seed, s)], np.zeros(num_nodes, np.uint8)
+        breadth_first(csr.indptr, csr.indices, place_N, root_T, seen_N, queue_N, found_ST[s])
+    return found_ST
+
+
+def spread(order: np.ndarray, labels: np.ndarray, batch_size: int) -> float:
+    """How far the classes of batches are from those of all, total variation in [0, 1], mean over batches."""
+    if labels.ndim == 1:
+        shares_TC = None
+        num_classes = int(labels.max()) + 1
+        whole_C = np.bincount(labels, minlength=num_classes) / len(labels)
+    else:
+        shares_TC = labels / np.maximum(1, labels.sum(axis=1, keepdims=True))
+        whole_C = shares_TC.mean(axis=0)
+    found = []
+    for first in range(0, len(order), batch_size):
+        chosen = order[first : first + batch_size]
+        own_C = (
+            np.bincount(labels[chosen], minlength=len(whole_C)) / len(chosen)
+            if shares_TC is None
+            else shares_TC[chosen].mean(axis=0)
+        )
+        found.append(0.5 * np.abs(own_C - whole_C).sum())
+    return float(np.mean(found))

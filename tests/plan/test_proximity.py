@@ -1,0 +1,98 @@
+"""Orders of training nodes by nearness: searches and dealing equal plain twins; batches are near, and mixed."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+import pytest
+
+from any2vec.kernels.graph.traversal import deal_in_turn
+from any2vec.plan.order.proximity import (
+    SEQUENCES,
+    TOLERANCE,
+    ProximityOrder,
+    breadth_first_sequences,
+    random_order,
+    spread,
+)
+from any2vec.types import Csr
+
+NUM = 400
+
+
+def ring(num: int = NUM) -> Csr:
+    """Each node beside the two nodes next to it."""
+    near = np.stack([np.arange(num) - 1, np.arange(num) + 1], axis=1) % num
+    return Csr(np.arange(0, 2 * num + 1, 2), np.sort(near, axis=1).reshape(-1).astype(np.int32), np.empty(0, np.float32))
+
+
+def random_graph(seed: int) -> Csr:
+    rng = np.random.default_rng(seed)
+    degree_N = rng.integers(0, 4, 120)
+    indptr = np.concatenate([[0], np.cumsum(degree_N)])
+    return Csr(indptr, rng.integers(0, 120, indptr[-1]).astype(np.int32), np.empty(0, np.float32))
+
+
+def searched(csr: Csr, train: list[int], roots: list[int]) -> list[int]:
+    """Places of training nodes as a plain breadth-first search finds them."""
+    seen: set[int] = set()
+    found = []
+    for root in roots:
+        waiting = deque([root] if root not in seen else [])
+        seen.add(root)
+        while waiting:
+            node = waiting.popleft()
+            found += [train.index(node)] if node in train else []
+            for neighbor in csr.indices[csr.indptr[node] : csr.indptr[node + 1]].tolist():
+                if neighbor not in seen:
+                    seen.add(neighbor)
+                    waiting.append(neighbor)
+    return found
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_sequences_are_those_of_a_plain_search(seed: int) -> None:
+    csr, train = random_graph(seed), np.arange(1, 120, 3)
+    found_ST = breadth_first_sequences(csr, train, 3, seed)
+    for s, found_T in enumerate(found_ST.tolist()):
+        roots = train[random_order(len(train), seed, s)].tolist()
+        assert found_T == searched(csr, train.tolist(), roots)
+
+
+def test_each_sequence_gives_in_turn_what_was_not_given_yet() -> None:
+    sequence_ST = np.array([[0, 1, 2, 3, 4], [4, 3, 2, 1, 0]], np.int32)
+    found_T = np.empty(5, np.int64)
+    deal_in_turn(sequence_ST, np.array([1, 0]), np.zeros(5, np.uint8), found_T)
+    assert found_T.tolist() == [1, 4, 2, 3, 0]  # 3 and 4 are gone when the first sequence comes to them: round its end
+
+
+def test_batches_of_a_ring_are_neighbors_and_every_epoch_has_every_node_once() -> None:
+    train = np.arange(0, NUM, 2)
+    order = ProximityOrder(ring(), train, np.arange(len(train)) % 2, 20, seed=3)
+    assert order.num_sequences == 1  # classes alternate around the ring: any piece of it is mixed
+    epochs = [order.order(epoch) for epoch in range(3)]
+    for found_T in epochs:
+        assert np.array_equal(np.sort(found_T), np.arange(len(train)))
+    assert not np.array_equal(epochs[0], epochs[1])
+    first = np.sort(train[epochs[0][:20]])
+    gaps = np.diff(np.concatenate([first, first[:1] + NUM]))
+    assert np.count_nonzero(gaps > 2) <= 3  # two arms of a search, and where it began: three pieces at most
+
+
+def test_classes_that_lie_together_ask_for_more_sequences() -> None:
+    train = np.arange(NUM)
+    labels = train * 4 // NUM
+    order = ProximityOrder(ring(), train, labels, 40, seed=1)
+    assert order.num_sequences > 1
+    random = spread(random_order(NUM, 1, 0), labels, 40)
+    assert order.num_sequences == SEQUENCES[-1] or spread(order.order(0), labels, 40) <= (1 + TOLERANCE) * random
+
+
+def test_spread_of_classes() -> None:
+    labels = np.array([0, 0, 1, 1])
+    assert spread(np.array([0, 1, 2, 3]), labels, 2) == 0.5
+    assert spread(np.array([0, 2, 1, 3]), labels, 2) == 0
+    several = np.array([[1, 1], [1, 1], [0, 1], [1, 0]], np.uint8)
+    assert spread(np.array([0, 1, 2, 3]), several, 2) == 0
+    assert spread(np.array([0, 2, 1, 3]), several, 2) == 0.25
