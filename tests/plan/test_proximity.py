@@ -24,7 +24,8 @@ NUM = 400
 def ring(num: int = NUM) -> Csr:
     """Each node beside the two nodes next to it."""
     near = np.stack([np.arange(num) - 1, np.arange(num) + 1], axis=1) % num
-    return Csr(np.arange(0, 2 * num + 1, 2), np.sort(near, axis=1).reshape(-1).astype(np.int32), np.empty(0, np.float32))
+    indices = np.sort(near, axis=1).reshape(-1).astype(np.int32)
+    return Csr(np.arange(0, 2 * num + 1, 2), indices, np.empty(0, np.float32))
 
 
 def random_graph(seed: int) -> Csr:

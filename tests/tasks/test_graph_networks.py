@@ -140,9 +140,7 @@ MODELS = [
     GIN(hidden=16, batch_size=16, fanouts="5,3", train_eps=True),
     APPNP(hidden=16, hops=4, learning_rate=0.05),
     GraphSAGE(hidden=16, batch_size=32, sample_key="batch", aggregator="pool"),
-    GraphSAGE(
-        hidden=16, batch_size=16, fanouts="5,3", batch_order="proximity", residual=True, jumping_knowledge="cat"
-    ),
+    GraphSAGE(hidden=16, batch_size=16, fanouts="5,3", batch_order="proximity", residual=True, jumping_knowledge="cat"),
     GCN(hidden=16, sampling="full-graph", learning_rate=0.05, residual=True, jumping_knowledge="max"),
     GAT(hidden=16, heads=4, batch_size=32, residual=True, jumping_knowledge="lstm"),
     SGC(dropout=0.1),

@@ -30,7 +30,7 @@ def random_order(num_nodes: int, seed: int, epoch: int) -> np.ndarray:
 
 
 class ProximityOrder:
-    """Orders of training nodes by epoch; a pure function of the graph, the nodes, their classes, the seed and the epoch.
+    """Orders of training nodes by epoch: a pure function of the graph, the nodes, their classes, the seed and it.
 
     Args:
         csr: in-neighbors, along which searches go.
