@@ -205,6 +205,8 @@ FILES: dict[str, Callable[[Path], None]] = {
     "graph-amazon/photo.features.npz": _features,
     "graph-amazon/photo.labels.txt.gz": _classes,
     "graph-amazon/photo.splits.npz": _splits,
+    "graph-dblp/dblp.ungraph.gz": _edges,
+    "graph-musae-github/github.edges.csv.gz": _edges,
     "graph-musae-facebook/facebook.edges.csv.gz": _pages,
     "graph-musae-facebook/facebook.labels.csv.gz": _page_names,
     "ctr-criteo10k/criteo_train_first10k.txt.gz": _criteo,

@@ -1,7 +1,8 @@
-"""A planted graph: degree-corrected blocks (Karrer and Newman 2011), undirected, node numbers shuffled."""
+"""Planted graphs, node numbers shuffled, and graphs of files, as compressed sparse rows."""
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ COMMUNITY, INSIDE, POWER = 2000, 0.7, 2.2
 
 
 def write_graph(path: Path, num_nodes: int, mean_degree: float, seed: int = 0) -> None:
-    """An .npz file with indptr int64 and indices int32, neighbors ascending and each once.
+    """An .npz file with indptr int64 and indices int32, neighbors ascending and each once: degree-corrected blocks
+    (Karrer and Newman 2011), undirected.
 
     Propensities follow a power law of exponent 2.2, cut at the root of the number of nodes; 7 of 10 edges stay inside
     a community.
@@ -27,8 +29,44 @@ def write_graph(path: Path, num_nodes: int, mean_degree: float, seed: int = 0) -
     place = np.where(rng.random(num_edges) < INSIDE, low + share * (high - low), share * ends[-1])
     dst = np.minimum(np.searchsorted(ends, place), num_nodes - 1)
     order = rng.permutation(num_nodes)
-    src, dst = order[src[src != dst]], order[dst[src != dst]]
-    key = np.unique(np.concatenate([src * num_nodes + dst, dst * num_nodes + src]))
+    _write(path, order[src], order[dst], num_nodes, is_directed=False)
+
+
+def write_ring(path: Path, num_nodes: int, mean_degree: float, seed: int = 0) -> None:
+    """The same of a graph of large diameter: nodes on a ring, each beside some of the 50 nearest to either side."""
+    rng = np.random.default_rng(seed)
+    src = np.repeat(np.arange(num_nodes), max(1, round(mean_degree / 2)))
+    dst = (src + rng.integers(1, 51, len(src))) % num_nodes
+    order = rng.permutation(num_nodes)
+    _write(path, order[src], order[dst], num_nodes, is_directed=False)
+
+
+def write_directed(path: Path, num_nodes: int, mean_degree: float, seed: int = 0) -> None:
+    """The same of in-neighbors: of each node's, 7 of 10 are of its community, the others any by a power law."""
+    rng = np.random.default_rng(seed)
+    dst = np.repeat(np.arange(num_nodes), max(1, round(mean_degree)))
+    near = dst // COMMUNITY * COMMUNITY + rng.integers(0, COMMUNITY, len(dst))
+    far = num_nodes * rng.random(len(dst)) ** 3
+    src = np.minimum(np.where(rng.random(len(dst)) < INSIDE, near, far.astype(np.int64)), num_nodes - 1)
+    order = rng.permutation(num_nodes)
+    _write(path, order[src], order[dst], num_nodes, is_directed=True)
+
+
+def write_edges(path: Path, edges: Path) -> None:
+    """The same of a file of undirected edges, two whole numbers a line, separated by a space, a tab or a comma."""
+    with gzip.open(edges, "rt", encoding="utf-8") as file:
+        lines = (line.replace(",", " ").split()[:2] for line in file)
+        pairs = np.array([line for line in lines if line[0].isdigit()], np.int64)
+    names, ends = np.unique(pairs, return_inverse=True)
+    src, dst = ends.reshape(pairs.shape).T
+    _write(path, src, dst, len(names), is_directed=False)
+
+
+def _write(path: Path, src: np.ndarray, dst: np.ndarray, num_nodes: int, is_directed: bool) -> None:
+    """In-neighbors of edges, each once, without loops."""
+    src, dst = src[src != dst], dst[src != dst]
+    key = dst * num_nodes + src
+    key = np.unique(key if is_directed else np.concatenate([key, src * num_nodes + dst]))
     indptr = np.concatenate([[0], np.cumsum(np.bincount(key // num_nodes, minlength=num_nodes))])
     with path.open("wb") as file:
         np.savez(file, indptr=indptr, indices=(key % num_nodes).astype(np.int32))

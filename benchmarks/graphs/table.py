@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.graphs import accuracy, speed, training
+from benchmarks.graphs import accuracy, residency, speed, training
 from benchmarks.table import Table
 
 TABLE = Table(
-    name="graph-networks", title="Graph networks on one machine", rows=(*speed.ROWS, *training.ROWS, *accuracy.ROWS)
+    name="graph-networks",
+    title="Graph networks on one machine",
+    rows=(*speed.ROWS, *training.ROWS, *residency.ROWS, *accuracy.ROWS),
 )
