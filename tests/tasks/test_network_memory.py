@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 import any2vec
 from any2vec import GCN, AttributedGraph, GraphSAGE, InputError
 from any2vec.tasks.graphs.options import CacheOptions
-from any2vec.tasks.graphs.planning import plan_network
+from any2vec.tasks.graphs.planning import batches_ahead, plan_network, reached_by_hop
 from any2vec.tasks.graphs.prepare import prepare_graph
 from cli_runs import called
 
@@ -79,11 +79,22 @@ def test_a_budget_gives_the_bits_of_none(graph: AttributedGraph, model: Any, res
 
 def rows_moved(graph: AttributedGraph, residency: str, **more: Any) -> int:
     """Rows of features that a run has read from the disk, those that stand in memory from the start, too."""
-    cache = CacheOptions(residency=residency, **({"superbatch": 64} if residency == "belady" else {}))  # type: ignore[arg-type]
+    cache = CacheOptions(residency=residency)  # type: ignore[arg-type]
     options: dict[str, Any] = {"storage": budget_of(graph) + 200_000, "epochs": 6, **more}
     found = trained(graph, MODELS[0], reading={"cache": cache}, **options).summary
     kept = int(found["features"].split()[0].replace(",", "")) if found["bytes_filled"] else 0
     return int(found["rows_missed"]) + kept
+
+
+def test_a_run_looks_ahead_by_what_stands_in_memory(graph: AttributedGraph) -> None:
+    """Four times the rows in memory, in batches of so many different rows; no more than a quarter of what is free."""
+    assert [batches_ahead(rows, 250.0) for rows in (0, 1000, 1001, 50_000)] == [1, 16, 17, 800]
+    metadata = prepare_graph(MODELS[0], graph, None, None, None).metadata
+    budget = budget_of(graph) + 3 * metadata["feature_bytes"] * NODES // 16
+    chosen, asked = (plan_network(MODELS[0], metadata, budget, 0, 1, ahead) for ahead in (None, 3))
+    assert chosen.rows is not None and asked.num_ahead == 3 <= chosen.num_ahead
+    most = batches_ahead(metadata["num_nodes"], reached_by_hop(MODELS[0], metadata)[0][-1])
+    assert chosen.num_ahead < most and f"the next {chosen.num_ahead} batches" in chosen.sentence
 
 
 def test_who_knows_what_is_read_next_reads_less(graph: AttributedGraph) -> None:

@@ -1,8 +1,8 @@
 """Rows of features that are not in memory, by policy, order of batches and share of the rows: counts, no clock.
 
-Arguments: graph.npz, share of nodes that train, batch, epochs, look-ahead, JSON list of shares of rows, JSON list of
-orders, JSON list of policies. Fan-outs 10,10; 8 classes at random. `window` is Belady that knows so many batches ahead,
-`belady` knows all. The fill of rows that stand in memory for good is counted as missed.
+Arguments: graph.npz, share of nodes that train, batch, epochs, JSON list of shares of rows, JSON list of
+orders, JSON list of policies. Fan-outs 10,10; 8 classes at random. `window` is Belady that knows as many batches
+ahead as a run does by default, `belady` knows all. The fill of rows that stand in memory for good is counted as missed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from any2vec.plan.lookahead.oracle import NextUseOracle
 from any2vec.plan.order.proximity import ProximityOrder, random_order
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from any2vec.tables.residency.residency import Residency
+from any2vec.tasks.graphs.planning import batches_ahead
 from any2vec.types import Csr
 
 SEED, CLASSES = 1, 8
 
 
 def main() -> None:
-    path, train_share, batch, epochs, ahead, *lists = sys.argv[1:]
+    path, train_share, batch, epochs, *lists = sys.argv[1:]
     shares, orders, policies = map(json.loads, lists)
     with np.load(path) as stored:
         csr = Csr(stored["indptr"], stored["indices"], np.empty(0, np.float32))
@@ -40,7 +41,7 @@ def main() -> None:
         about["sequences"] = near.num_sequences if near else 0
         asked = Asked(csr, train, lambda made=batches[:per_epoch]: made)  # type: ignore[misc]
         for share in shares:
-            missed = {policy: misses(batches, policy, int(share * num), asked, int(ahead)) for policy in policies}
+            missed = {policy: misses(batches, policy, int(share * num), asked) for policy in policies}
             found.append(about | {"share": share, "missed": {name: one / len(batches) for name, one in missed.items()}})
     print(json.dumps({"found": found}))
 
@@ -54,14 +55,15 @@ def read(csr: Csr, train: np.ndarray, near: ProximityOrder | None, size: int, ep
             yield np.sort(sampler.sample(seeds[first : first + size], epoch, number).node_M.astype(np.int64))
 
 
-def misses(batches: list[np.ndarray], policy: str, rows: int, asked: Asked, ahead: int) -> int:
+def misses(batches: list[np.ndarray], policy: str, rows: int, asked: Asked) -> int:
     """Rows that were not there when a batch came, and those of the fill."""
     if policy in SCORES:
         kept = highest(SCORES[policy](asked), rows)
         return sum(len(one) - len(np.intersect1d(one, kept, assume_unique=True)) for one in batches) + rows
     found, is_planned = 0, policy in ("window", "belady")
     residency = Residency(rows, "belady" if is_planned else policy)
-    look = ahead if policy == "window" else len(batches)
+    mean = sum(map(len, batches)) / len(batches)
+    look = batches_ahead(rows, mean) if policy == "window" else len(batches)
     oracle = NextUseOracle(batches.__getitem__, 0, len(batches), look)
     for one in batches:
         placed = residency.place(one, oracle.next_uses(one, residency.expect) if is_planned else None)
