@@ -9,6 +9,7 @@ import pytest
 
 from any2vec.kernels.graph.traversal import deal_in_turn
 from any2vec.plan.order.proximity import (
+    LOOKED_AT,
     SEQUENCES,
     TOLERANCE,
     ProximityOrder,
@@ -81,13 +82,25 @@ def test_batches_of_a_ring_are_neighbors_and_every_epoch_has_every_node_once() -
     assert np.count_nonzero(gaps > 2) <= 3  # two arms of a search, and where it began: three pieces at most
 
 
+def mixed(orders: list[np.ndarray], labels: np.ndarray, size: int) -> float:
+    return float(np.mean([spread(found, labels, size) for found in orders]))
+
+
 def test_classes_that_lie_together_ask_for_more_sequences() -> None:
     train = np.arange(NUM)
-    labels = train * 4 // NUM
-    order = ProximityOrder(ring(), train, labels, 40, seed=1)
-    assert order.num_sequences > 1
-    random = spread(random_order(NUM, 1, 0), labels, 40)
-    assert order.num_sequences == SEQUENCES[-1] or spread(order.order(0), labels, 40) <= (1 + TOLERANCE) * random
+    labels = train * 20 // NUM % 2
+    order = ProximityOrder(ring(), train, labels, 10, seed=1)
+    assert order.num_sequences in SEQUENCES[1:]
+    random = [random_order(NUM, 1, epoch) for epoch in range(LOOKED_AT)]
+    near = [order.order(epoch) for epoch in range(LOOKED_AT)]
+    assert mixed(near, labels, 10) <= (1 + TOLERANCE) * mixed(random, labels, 10)
+
+
+def test_the_order_is_random_where_no_number_of_sequences_suffices() -> None:
+    labels = np.arange(NUM) * 2 // NUM
+    order = ProximityOrder(ring(), np.arange(NUM), labels, 50, seed=1)
+    assert order.num_sequences == 0
+    assert np.array_equal(order.order(7), random_order(NUM, 1, 7))
 
 
 def test_spread_of_classes() -> None:

@@ -100,6 +100,14 @@ class GraphLearner:
         return -(-len(self.data.rows["train"]) // self.batch_size)
 
     @property
+    def batch_order(self) -> str:
+        """Of the training nodes, and why it is not by proximity where that was asked for."""
+        if self._proximity is None:
+            return "random"
+        number = self._proximity.num_sequences
+        return f"proximity, {number} sequences" if number else "random: near nodes are too much of one class"
+
+    @property
     def bytes_filled(self) -> int:
         """Read from the disk before the first batch."""
         features = self.data.features

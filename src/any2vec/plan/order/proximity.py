@@ -2,7 +2,8 @@
 
 Source: BGL (Liu et al., NSDI 2023, arXiv 2112.08541), proximity-aware ordering: several breadth-first sequences from
 random roots, rotated at random each epoch, from which batches take in turn; as few as leave the classes of a batch
-about as mixed as random batches have them. Ours: what about means, the most sequences, and the numbers that are tried.
+about as mixed as random batches have them. Ours: what about means, the numbers that are tried, and that the order is
+random where none of them suffices.
 
 Legend: N nodes, T training nodes, S sequences, C classes.
 """
@@ -13,8 +14,10 @@ import numpy as np
 
 from any2vec.types import Csr
 
-SEQUENCES = (1, 2, 4, 8, 16)
+SEQUENCES = (1, 2, 4, 8, 16, 32)
 """numbers of sequences that are tried"""
+LOOKED_AT = 5
+"""epochs by whose batches the number is chosen"""
 TOLERANCE = 0.1
 """by which batches may be less mixed than random ones"""
 
@@ -38,28 +41,32 @@ class ProximityOrder:
         labels: of them: int (T,), classes from 0, or uint8 (T, C), several a node.
         batch_size: nodes of a batch, 1 or more.
 
-    Memory: 64 bytes a training node; while sequences are found 9 a node, too.
+    Memory: 128 bytes a training node; while sequences are found 9 a node, too.
     """
 
     def __init__(self, csr: Csr, train: np.ndarray, labels: np.ndarray, batch_size: int, seed: int) -> None:
         self._seed = seed
         self._sequence_ST = breadth_first_sequences(csr, train, max(SEQUENCES), seed)
-        bound = (1 + TOLERANCE) * spread(random_order(len(train), seed, 0), labels, batch_size)
-        self.num_sequences = next(
-            (number for number in SEQUENCES if spread(self._dealt(0, number), labels, batch_size) <= bound),
-            SEQUENCES[-1],
-        )
-        """S, chosen by the first epoch"""
+        bound = (1 + TOLERANCE) * self._mixed(0, labels, batch_size)
+        enough = (number for number in SEQUENCES if self._mixed(number, labels, batch_size) <= bound)
+        self.num_sequences = next(enough, 0)
+        """S; 0: none of the numbers suffices, and the order is random"""
         self._sequence_ST = self._sequence_ST[: self.num_sequences].copy()
 
     def order(self, epoch: int) -> np.ndarray:
         """int64 (T,): places of the training nodes in the order of an epoch."""
         return self._dealt(epoch, self.num_sequences)
 
+    def _mixed(self, number: int, labels: np.ndarray, batch_size: int) -> float:
+        """How far the classes of batches are from those of all, with so many sequences."""
+        return float(np.mean([spread(self._dealt(epoch, number), labels, batch_size) for epoch in range(LOOKED_AT)]))
+
     def _dealt(self, epoch: int, number: int) -> np.ndarray:
         from any2vec.kernels.graph.traversal import deal_in_turn
 
         size = self._sequence_ST.shape[1]
+        if not number:
+            return random_order(size, self._seed, epoch)
         start_S = np.random.default_rng((self._seed, epoch)).integers(size, size=number)
         found_T = np.empty(size, np.int64)
         deal_in_turn(self._sequence_ST[:number], start_S, np.zeros(size, np.uint8), found_T)

@@ -32,7 +32,7 @@ _LSTM = 12
 """numbers that an LSTM keeps of a row for each number of its layers, times the layers"""
 _NODE_BYTES = 30
 """of each node: degrees, and what samplers remember of it"""
-_SEQUENCES = 64, 9
+_SEQUENCES = 128, 9
 """bytes of breadth-first sequences: of a training node; of each node, while they are found"""
 _KEY_BYTES = 70
 """of each node's key"""

@@ -100,7 +100,7 @@ class NetworkProgram(InMemoryProgram):
         }
         return found | {
             "best_epoch": epochs, "epochs_done": epochs, "rows_read": learner.sampled,
-            "dim": vectors.shape[1],
+            "dim": vectors.shape[1], "batch_order": learner.batch_order,
             **learner.moved._asdict(), "bytes_filled": learner.bytes_filled, "features": self.plan.sentence,
             "inference": learner.inference.counts._asdict(),
         }  # fmt: skip
