@@ -1,8 +1,7 @@
-"""Planted graphs, node numbers shuffled, and graphs of files, as compressed sparse rows."""
+"""Planted graphs as compressed sparse rows, node numbers shuffled."""
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -50,16 +49,6 @@ def write_directed(path: Path, num_nodes: int, mean_degree: float, seed: int = 0
     src = np.minimum(np.where(rng.random(len(dst)) < INSIDE, near, far.astype(np.int64)), num_nodes - 1)
     order = rng.permutation(num_nodes)
     _write(path, order[src], order[dst], num_nodes, is_directed=True)
-
-
-def write_edges(path: Path, edges: Path) -> None:
-    """The same of a file of undirected edges, two whole numbers a line, separated by a space, a tab or a comma."""
-    with gzip.open(edges, "rt", encoding="utf-8") as file:
-        lines = (line.replace(",", " ").split()[:2] for line in file)
-        pairs = np.array([line for line in lines if line[0].isdigit()], np.int64)
-    names, ends = np.unique(pairs, return_inverse=True)
-    src, dst = ends.reshape(pairs.shape).T
-    _write(path, src, dst, len(names), is_directed=False)
 
 
 def _write(path: Path, src: np.ndarray, dst: np.ndarray, num_nodes: int, is_directed: bool) -> None:

@@ -392,12 +392,12 @@ NETWORK: dict[str, Any] = {"hidden": 8, "fanouts": "3,2", "batch_size": 8}
 WHOLE: dict[str, Any] = {"hidden": 8, "sampling": "full-graph"}
 
 
-def network_run(name: str, model: Any, **options: Any) -> None:
-    """Register a run of a graph network; options: those of its storage."""
+def network_run(name: str, model: Any) -> None:
+    """Register a run of a graph network."""
 
     @golden(name, needs=TORCH)
     def call(place: Place) -> Outcome:
-        return classified(model, place, epochs=4, **spread(**options))
+        return classified(model, place, epochs=4)
 
 
 network_run("graphsage/one", a2v.GraphSAGE(**NETWORK))

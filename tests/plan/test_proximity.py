@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -14,9 +15,9 @@ from any2vec.plan.order.proximity import (
     TOLERANCE,
     ProximityOrder,
     breadth_first_sequences,
-    random_order,
     spread,
 )
+from any2vec.plan.order.shuffle import random_order
 from any2vec.types import Csr
 
 NUM = 400
@@ -56,8 +57,8 @@ def searched(csr: Csr, train: list[int], roots: list[int]) -> list[int]:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_sequences_are_those_of_a_plain_search(seed: int) -> None:
     csr, train = random_graph(seed), np.arange(1, 120, 3)
-    found_ST = breadth_first_sequences(csr, train, 3, seed)
-    for s, found_T in enumerate(found_ST.tolist()):
+    found_ST = islice(breadth_first_sequences(csr, train, seed), 3)
+    for s, found_T in enumerate(map(np.ndarray.tolist, found_ST)):
         roots = train[random_order(len(train), seed, s)].tolist()
         assert found_T == searched(csr, train.tolist(), roots)
 

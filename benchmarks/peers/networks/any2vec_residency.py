@@ -1,8 +1,8 @@
 """Rows of features that are not in memory, by policy, order of batches and share of the rows: counts, no clock.
 
-Arguments: graph.npz, share of nodes that train, batch, epochs, JSON list of shares of rows, JSON list of
-orders, JSON list of policies. Fan-outs 10,10; 8 classes at random. `window` is Belady that knows as many batches
-ahead as a run does by default, `belady` knows all. The fill of rows that stand in memory for good is counted as missed.
+Arguments: graph.npz or a file of edges, share of nodes that train, batch, epochs, JSON lists of shares of rows, orders
+and policies. Fan-outs 10,10; 8 classes at random. `window` is Belady that knows as many batches ahead as a run does by
+default, `belady` knows all. The fill of rows that stand in memory for good is counted as missed.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from any2vec.data.graph.reader import read_graph
 from any2vec.models.networks.hot_rows import SCORES, Asked, highest
 from any2vec.plan.lookahead.oracle import NextUseOracle
-from any2vec.plan.order.proximity import ProximityOrder, random_order
+from any2vec.plan.order.proximity import ProximityOrder
+from any2vec.plan.order.shuffle import random_order
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from any2vec.tables.residency.residency import Residency
 from any2vec.tasks.graphs.planning import batches_ahead
@@ -27,8 +29,7 @@ SEED, CLASSES = 1, 8
 def main() -> None:
     path, train_share, batch, epochs, *lists = sys.argv[1:]
     shares, orders, policies = map(json.loads, lists)
-    with np.load(path) as stored:
-        csr = Csr(stored["indptr"], stored["indices"], np.empty(0, np.float32))
+    csr = opened(path)
     rng, num = np.random.default_rng(SEED), len(csr.indptr) - 1
     train = np.sort(rng.choice(num, int(float(train_share) * num), replace=False))
     labels = rng.integers(0, CLASSES, len(train))
@@ -44,6 +45,14 @@ def main() -> None:
             missed = {policy: misses(batches, policy, int(share * num), asked) for policy in policies}
             found.append(about | {"share": share, "missed": {name: one / len(batches) for name, one in missed.items()}})
     print(json.dumps({"found": found}))
+
+
+def opened(path: str) -> Csr:
+    """In-neighbors, of an .npz file or of undirected edges."""
+    if not path.endswith(".npz"):
+        return read_graph(path).csr
+    with np.load(path) as stored:
+        return Csr(stored["indptr"], stored["indices"], np.empty(0, np.float32))
 
 
 def read(csr: Csr, train: np.ndarray, near: ProximityOrder | None, size: int, epochs: int) -> Iterator[np.ndarray]:

@@ -19,6 +19,7 @@ from any2vec.checks import MAX_THREADS, check_whole
 from any2vec.data.attributed.graph import SPLITS, AttributedGraph, is_attributed
 from any2vec.data.attributed.tensors import as_numpy, edges_of
 from any2vec.errors import InputError
+from any2vec.plan.order.shuffle import random_order
 from any2vec.sampling.neighbors import Neighborhood, NeighborOptions, NeighborSampler
 from any2vec.types import Csr, State
 
@@ -151,13 +152,9 @@ class NeighborLoader:
 
     def _order(self) -> np.ndarray:
         """Places of the seeds, int64, in the order of the epoch."""
-        from any2vec.kernels.common.permutation import permute
-        from any2vec.kernels.common.rng import PURPOSE_ORDER, stream_key
-
-        places = np.arange(len(self._seeds))
-        if self.shuffle:
-            permute(places, len(places), stream_key(self._sampler.options.seed, PURPOSE_ORDER, self._epoch), places)
-        return places
+        if not self.shuffle:
+            return np.arange(len(self._seeds))
+        return random_order(len(self._seeds), self._sampler.options.seed, self._epoch)
 
     def _make(self, order: np.ndarray, epoch: int, batch: int) -> Any:
         import torch

@@ -22,7 +22,8 @@ from any2vec.models.networks.features import CachedFeatures, Moved
 from any2vec.models.networks.inference import Inference
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of, load_weights
 from any2vec.plan.lookahead.oracle import NextUseOracle
-from any2vec.plan.order.proximity import ProximityOrder, random_order
+from any2vec.plan.order.proximity import ProximityOrder
+from any2vec.plan.order.shuffle import random_order
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from any2vec.types import Csr, Span, State, Stats, Work
 

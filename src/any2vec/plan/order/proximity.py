@@ -10,8 +10,12 @@ Legend: N nodes, T training nodes, S sequences, C classes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
+
 import numpy as np
 
+from any2vec.plan.order.shuffle import random_order
 from any2vec.types import Csr
 
 SEQUENCES = (1, 2, 4, 8, 16, 32)
@@ -20,16 +24,6 @@ LOOKED_AT = 5
 """epochs by whose batches the number is chosen"""
 TOLERANCE = 0.1
 """by which batches may be less mixed than random ones"""
-
-
-def random_order(num_nodes: int, seed: int, epoch: int) -> np.ndarray:
-    """int64 (T,): a permutation of [0, T), another one each epoch."""
-    from any2vec.kernels.common.permutation import permute
-    from any2vec.kernels.common.rng import PURPOSE_ORDER, stream_key
-
-    places = np.arange(num_nodes)
-    permute(places, num_nodes, stream_key(seed, PURPOSE_ORDER, epoch), places)
-    return places
 
 
 class ProximityOrder:
@@ -41,16 +35,23 @@ class ProximityOrder:
         labels: of them: int (T,), classes from 0, or uint8 (T, C), several a node.
         batch_size: nodes of a batch, 1 or more.
 
-    Memory: 128 bytes a training node; while sequences are found 9 a node, too.
+    Memory: 4 bytes a training node and sequence; while sequences are found 9 a node, too.
     """
 
     def __init__(self, csr: Csr, train: np.ndarray, labels: np.ndarray, batch_size: int, seed: int) -> None:
         self._seed = seed
-        self._sequence_ST = breadth_first_sequences(csr, train, max(SEQUENCES), seed)
+        self._sequence_ST = np.empty((max(SEQUENCES), len(train)), np.int32)
         bound = (1 + TOLERANCE) * self._mixed(0, labels, batch_size)
-        enough = (number for number in SEQUENCES if self._mixed(number, labels, batch_size) <= bound)
-        self.num_sequences = next(enough, 0)
+        coming, found = breadth_first_sequences(csr, train, seed), 0
+        self.num_sequences = 0
         """S; 0: none of the numbers suffices, and the order is random"""
+        for number in SEQUENCES:
+            for s in range(found, number):  # a search goes through the whole graph: no more of them than are tried
+                self._sequence_ST[s] = next(coming)
+            found = number
+            if self._mixed(number, labels, batch_size) <= bound:
+                self.num_sequences = number
+                break
         self._sequence_ST = self._sequence_ST[: self.num_sequences].copy()
 
     def order(self, epoch: int) -> np.ndarray:
@@ -73,36 +74,33 @@ class ProximityOrder:
         return found_T
 
 
-def breadth_first_sequences(csr: Csr, train: np.ndarray, number: int, seed: int) -> np.ndarray:
-    """int32 (S, T): places of the training nodes as searches from random ones of them find them."""
+def breadth_first_sequences(csr: Csr, train: np.ndarray, seed: int) -> Iterator[np.ndarray]:
+    """int32 (T,) each, without end: places of the training nodes as searches from random ones of them find them."""
     from any2vec.kernels.graph.traversal import breadth_first
 
     num_nodes = len(csr.indptr) - 1
     place_N = np.full(num_nodes, -1, np.int32)
     place_N[train] = np.arange(len(train))
-    queue_N, found_ST = np.empty(num_nodes, np.int32), np.empty((number, len(train)), np.int32)
-    for s in range(number):
+    queue_N = np.empty(num_nodes, np.int32)
+    for s in count():
         root_T, seen_N = train[random_order(len(train), seed, s)], np.zeros(num_nodes, np.uint8)
-        breadth_first(csr.indptr, csr.indices, place_N, root_T, seen_N, queue_N, found_ST[s])
-    return found_ST
+        found_T = np.empty(len(train), np.int32)
+        breadth_first(csr.indptr, csr.indices, place_N, root_T, seen_N, queue_N, found_T)
+        yield found_T
 
 
 def spread(order: np.ndarray, labels: np.ndarray, batch_size: int) -> float:
     """How far the classes of batches are from those of all, total variation in [0, 1], mean over batches."""
-    if labels.ndim == 1:
-        shares_TC = None
-        num_classes = int(labels.max()) + 1
-        whole_C = np.bincount(labels, minlength=num_classes) / len(labels)
-    else:
-        shares_TC = labels / np.maximum(1, labels.sum(axis=1, keepdims=True))
-        whole_C = shares_TC.mean(axis=0)
-    found = []
+    num_classes = int(labels.max()) + 1
+    whole_C, found = _shares(labels, num_classes), []
     for first in range(0, len(order), batch_size):
-        chosen = order[first : first + batch_size]
-        own_C = (
-            np.bincount(labels[chosen], minlength=len(whole_C)) / len(chosen)
-            if shares_TC is None
-            else shares_TC[chosen].mean(axis=0)
-        )
+        own_C = _shares(labels[order[first : first + batch_size]], num_classes)
         found.append(0.5 * np.abs(own_C - whole_C).sum())
     return float(np.mean(found))
+
+
+def _shares(labels: np.ndarray, num_classes: int) -> np.ndarray:
+    """float64 (C,): of the nodes that have each class; one with several counts for each of them in part."""
+    if labels.ndim == 1:
+        return np.bincount(labels, minlength=num_classes) / len(labels)
+    return np.asarray((labels / np.maximum(1, labels.sum(axis=1, keepdims=True))).mean(axis=0))
