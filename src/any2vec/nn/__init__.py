@@ -1,11 +1,12 @@
 """Layers of graph networks for torch, by kernels of our own: `SAGEConv`, `GCNConv`, `GATConv`, `GATv2Conv`, `GINConv`,
-`aggregate` below the first two and the last, and `accelerate`, by which PyG's own layers run so."""
+`RGCNConv`, `aggregate` below most of them, and `accelerate`, by which PyG's own layers run so."""
 
 from any2vec.nn.accelerate import accelerate
 from any2vec.nn.aggregate import aggregate
 from any2vec.nn.gat import GATConv, GATv2Conv
 from any2vec.nn.gcn import GCNConv
 from any2vec.nn.gin import GINConv
+from any2vec.nn.rgcn import RGCNConv
 from any2vec.nn.sage import SAGEConv
 
-__all__ = ["GATConv", "GATv2Conv", "GCNConv", "GINConv", "SAGEConv", "accelerate", "aggregate"]
+__all__ = ["GATConv", "GATv2Conv", "GCNConv", "GINConv", "RGCNConv", "SAGEConv", "accelerate", "aggregate"]
