@@ -102,7 +102,7 @@ def _constraints(kind: type) -> list[tuple[str, Any, Any]]:
 
 def parse_json(text: str | bytes) -> Any:
     """What JSON says. ValueError: it is none, or nested too deep."""
-    return _shallow(json.loads, text if isinstance(text, str) else text.decode("utf-8"))
+    return _shallow(json.loads, text if isinstance(text, str) else text.decode("utf-8-sig"))
 
 
 def parse_toml(text: str) -> dict[str, Any]:

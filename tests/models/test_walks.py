@@ -15,11 +15,12 @@ from any2vec.data.graph.graph import Graph
 from any2vec.data.graph.reader import read_graph
 from any2vec.data.options import GraphOptions
 from any2vec.data.text.corpus import Corpus
-from any2vec.errors import InputError, StorageError
+from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.kernels.common.alias import build_alias, build_row_alias
 from any2vec.kernels.common.rng import PURPOSE_ORDER, PURPOSE_WALK, stream_key
 from any2vec.kernels.graph import walk as kernels
 from any2vec.sampling.walks import Walker, WalkOptions, count_visits, is_symmetric, write_walks
+from any2vec.train.fit import fit
 from naive.models import walks as naive
 
 PQ = [(1, 1), (0.25, 0.25), (4, 0.5), (0.5, 2), (0.25, 4), (2, 1), (1e-6, 1), (1e6, 1e-6), (1e-6, 1e6), (1e6, 1e6)]
@@ -262,3 +263,12 @@ def test_stored_walks(directed: bool, tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="exists"):
         write_walks(graph, options, 4, tmp_path / "walks1")
     write_walks(graph, options, 4, tmp_path / "walks1", overwrite=True)
+
+
+def test_stored_walks_with_counts_below_zero_are_refused(tmp_path: Path) -> None:
+    write_walks(random_graph(20, 40, 2), WalkOptions(walks_per_node=1, walk_length=40), 4, tmp_path / "walks")
+    counts = np.load(tmp_path / "walks" / "counts.npy")
+    counts[7] = -1
+    np.save(tmp_path / "walks" / "counts.npy", counts)
+    with pytest.raises(FormatError, match=r"counts\.npy has a count below 0; write the walks again"):
+        fit("deepwalk", tmp_path / "walks", epochs=1, threads=1)

@@ -29,17 +29,20 @@ from any2vec.models.layers.ga_mlp import CLASSIFIER
 from any2vec.signals import stops_go_to
 from any2vec.train.checkpoint import FILE, check_settings, forget_losses, remove_checkpoint
 
-_RESULT = (
+_FORMER = (
     "meta.json", "vectors.safetensors", "vocabulary.tsv", "dense.safetensors", "schema.json", "values.parquet",
     "relations.safetensors", "relations.tsv", "triples.npy", CLASSIFIER, PREDICTIONS, "ngrams.safetensors",
-    "char_lstm.safetensors", "users.safetensors", "users.tsv",
+    "char_lstm.safetensors", "users.safetensors", "users.tsv", "network.safetensors",
 )  # fmt: skip
+"""files of results that were written before run.json listed them"""
 TABLE, TRIPLES = "table", "triples"
 """folders of a run whose table is larger than memory, until its result is whole: partitions, and buckets of triples"""
 _HOSTS = "host-*"
 """folders of a run of several hosts, in which each has its table and its triples"""
 _WHOLE = "meta.json"
 """the result is whole where it is"""
+_FILES = "files"
+"""names of the files of a result, in its run.json"""
 ABOUT, _LOG = "run.json", "progress.jsonl"
 _NEW_ABOUT, _NEW_LOG = "run.new.json", "progress.new.jsonl"
 """those of a run that is to replace the result beside them; where the first is, the checkpoint is of that run"""
@@ -107,7 +110,7 @@ def _filled(out: Path, is_new: bool, resume: bool, settings: dict[str, Any]) -> 
         with suppress(OSError):
             is_whole = (out / _WHOLE).exists()
             if not is_whole:
-                remove_files(out, *_RESULT)
+                remove_files(out, *_files_of_result(out))
             if not has_unfinished_run(out):
                 remove_files(out, _NEW_LOG, _NEW_ABOUT)
                 remove_table(out)
@@ -130,7 +133,7 @@ def remove_unfinished(out: Path) -> None:
         if (out / _WHOLE).exists():
             write_about(out / _NEW_ABOUT, {})
         else:
-            remove_files(out, *_RESULT, ABOUT, *_BESIDE, _NEW_ABOUT)
+            remove_files(out, *_files_of_result(out), ABOUT, *_BESIDE, _NEW_ABOUT)
         remove_files(out, _NEW_LOG)
         forget_losses(out)
         remove_checkpoint(out / FILE)
@@ -157,6 +160,15 @@ def remove_table(out: Path) -> None:
 def host_folder(out: Path, rank: int) -> Path:
     """Where one of several hosts keeps its table and its triples: below the run folder, on its own machine."""
     return out / _HOSTS.replace("*", str(rank))
+
+
+def _files_of_result(out: Path) -> set[str]:
+    """Names of the files that a run has left in its folder as its result, whole or not."""
+    listed: Any = None
+    with suppress(OSError, ValueError, AttributeError):
+        listed = parse_json((out / ABOUT).read_text(encoding="utf-8")).get(_FILES)
+    there = {path.name for path in out.iterdir() if path.is_file()} if out.is_dir() else set()
+    return {name for name in there if name in _FORMER or (isinstance(listed, list) and name in listed)}
 
 
 def remove_files(folder: Path, *names: str) -> None:
@@ -197,11 +209,12 @@ def write_result(
         aside = temporary_beside(out / _STAGING)
         aside.mkdir()
         try:
-            write_about(aside / ABOUT, {"settings": settings, "summary": summary, "threads": summary["threads"]})
             for name, part in parts.items():
                 with atomic_file(aside / name) as temporary:
                     part.write(temporary)
             embeddings.save_into(aside)
+            about = {"settings": settings, "summary": summary, "threads": summary["threads"]}
+            write_about(aside / ABOUT, about | {_FILES: sorted(path.name for path in aside.iterdir())})
             with stops_go_to(lambda *_: None):
                 _put_in_place(aside, out)
                 forget_losses(out)
@@ -214,8 +227,8 @@ def _put_in_place(aside: Path, out: Path) -> None:
     """Move a result to where it belongs: meta.json goes away first and comes back last, so none is half-readable."""
     names = {path.name for path in aside.iterdir()}
     kept = set() if (out / _NEW_ABOUT).exists() else {_LOG}
-    remove_files(out, _WHOLE, *sorted({*_RESULT, *_BESIDE} - names - kept))
-    for name in sorted(names - {_WHOLE}):
+    remove_files(out, _WHOLE, *sorted({*_files_of_result(out), *_BESIDE} - names - kept))
+    for name in (ABOUT, *sorted(names - {ABOUT, _WHOLE})):  # the list of the others comes before them
         (aside / name).replace(out / name)
     if (out / _NEW_LOG).exists():
         (out / _NEW_LOG).replace(out / _LOG)

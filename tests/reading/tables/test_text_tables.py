@@ -138,12 +138,18 @@ def test_a_quoted_value_over_lines_is_one_sentence(tmp_path: Path) -> None:
     assert keys(tmp_path / "t.csv", tmp_path, column="text") == ["a", "b", "c", "|", "d", "|"]
 
 
+def test_json_lines_may_begin_with_a_mark_of_utf_8(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"text": "a b"}\n{"text": "c"}\n', encoding="utf-8-sig")
+    assert keys(tmp_path / "t.jsonl", tmp_path, column="text") == ["a", "b", "|", "c", "|"]
+
+
 @pytest.mark.parametrize(
     "name, text, sentence",
     [
         ("t.jsonl", '{"text": "a"}\n{"text": \n', "t.jsonl, line 2 is no JSON object"),
         ("t.jsonl", '{"text": "a"}\n[1]\n', "line 2 is no JSON object"),
         ("t.jsonl", '{"text": ' + "[" * 100_000 + "\n", "line 1 is no JSON object"),
+        ("t.jsonl", '{"text": "a", "more": ' + "[" * 100 + "]" * 100 + "}\n", "line 1 is no JSON object"),
         ("t.jsonl", '{"text": "a"}\n{"text": 5}\n', "line 2 has int in 'text'"),
         ("t.jsonl", '{"text": "a"}\n{"text": ["b"]}\n', "should be a string like those before it"),
         ("t.csv", "text,n\na,1\nb\n", "t.csv cannot be read"),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
+from any2vec.checks import parse_json
 from any2vec.data.io.files import display, read_blocks, whole_lines
 from any2vec.data.text.columns import lines_of
 from any2vec.data.text.sequences import Sentences
@@ -98,8 +98,8 @@ class RecordColumn:
                 number += 1
                 if line.strip():
                     try:
-                        record = json.loads(line)
-                    except (ValueError, RecursionError):
+                        record = parse_json(line)
+                    except ValueError:
                         record = None
                     if not isinstance(record, dict):
                         self._wrong(number, "is no JSON object", line)

@@ -7,12 +7,11 @@ Legend: N lines.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 
-from any2vec.checks import check_whole
+from any2vec.checks import check_whole, parse_json
 from any2vec.errors import FormatError
 from any2vec.kernels.text import lines as kernels
 from any2vec.sources.base.cutter import LineBatch, Position, Tally, source_key
@@ -113,8 +112,8 @@ def read_object(line: bytes, options: SourceOptions) -> tuple[str | None, str]:
         BadRecordError: it is not JSON, no object, or has no such text.
     """
     try:
-        found = json.loads(line.decode("utf-8", "replace"))
-    except (ValueError, RecursionError) as error:
+        found = parse_json(line.decode("utf-8", "replace"))
+    except ValueError as error:
         raise BadRecordError("not JSON") from error
     if not isinstance(found, dict):
         raise BadRecordError("no JSON object")

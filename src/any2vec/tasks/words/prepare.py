@@ -14,7 +14,7 @@ from any2vec.data.io.files import fingerprint
 from any2vec.data.text.corpus import Corpus, is_corpus
 from any2vec.data.text.text import TextOptions, encode_text
 from any2vec.data.vocab.vocabulary import Keys, Vocabulary, keep_probabilities
-from any2vec.errors import DataError, InputError
+from any2vec.errors import DataError, FormatError, InputError
 from any2vec.models.words.config import SequenceModel, WalkModel
 from any2vec.models.words.learner import block_positions
 from any2vec.models.words.source import StoredTokens, TokenSource, WalkedTokens
@@ -80,8 +80,15 @@ def _check_text_options(corpus: Corpus, text: TextOptions | None) -> None:
         )
 
 
-def _check_walk_options(model: SequenceModel, corpus: Corpus) -> int:
-    """Length of the stored walks. InputError for an option that asks for other walks than these."""
+def _check_walks(model: SequenceModel, corpus: Corpus) -> int:
+    """Length of the stored walks.
+
+    Raises:
+        FormatError: a node was counted less than 0 times.
+        InputError: an option asks for other walks than these.
+    """
+    if (corpus.vocabulary.counts < 0).any():
+        raise FormatError(f"{corpus.path} is damaged: counts.npy has a count below 0; write the walks again.")
     stored = {"walk_length": 40} | corpus.meta.get("options", {})
     for item in fields(model):
         value = getattr(model, item.name)
@@ -106,7 +113,7 @@ def stored_corpus(data: Any) -> Corpus | None:
 def _prepare_corpus(model: SequenceModel, corpus: Corpus) -> Prepared:
     if corpus.kind == "walks":
         vocabulary = corpus.vocabulary
-        unit = _check_walk_options(model, corpus) + 1
+        unit = _check_walks(model, corpus) + 1
     else:
         if model.is_graph:
             raise InputError(
