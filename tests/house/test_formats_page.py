@@ -28,7 +28,7 @@ def test_every_format_of_vectors_has_a_line(name: str) -> None:
 
 
 def test_every_file_of_a_run_and_every_field_of_a_record_is_there() -> None:
-    files = {*run_folder._RESULT, *run_folder._BESIDE, run_folder.ABOUT, checkpoint.FILE, run_folder.TABLE}
+    files = {*run_folder._KNOWN, *run_folder._BESIDE, run_folder.ABOUT, checkpoint.FILE, run_folder.TABLE}
     assert files <= NAMED
     assert {field.name for field in fields(Progress)} <= NAMED
 

@@ -29,7 +29,7 @@ from any2vec.models.layers.ga_mlp import CLASSIFIER
 from any2vec.signals import stops_go_to
 from any2vec.train.checkpoint import FILE, check_settings, forget_losses, remove_checkpoint
 
-_FORMER = (
+_KNOWN = (
     "meta.json", "vectors.safetensors", "vocabulary.tsv", "dense.safetensors", "schema.json", "values.parquet",
     "relations.safetensors", "relations.tsv", "triples.npy", CLASSIFIER, PREDICTIONS, "ngrams.safetensors",
     "char_lstm.safetensors", "users.safetensors", "users.tsv", "network.safetensors",
@@ -168,7 +168,7 @@ def _files_of_result(out: Path) -> set[str]:
     with suppress(OSError, ValueError, AttributeError):
         listed = parse_json((out / ABOUT).read_text(encoding="utf-8")).get(_FILES)
     there = {path.name for path in out.iterdir() if path.is_file()} if out.is_dir() else set()
-    return {name for name in there if name in _FORMER or (isinstance(listed, list) and name in listed)}
+    return {name for name in there if name in _KNOWN or (isinstance(listed, list) and name in listed)}
 
 
 def remove_files(folder: Path, *names: str) -> None:
