@@ -22,8 +22,9 @@ machine.ask_for_huge_pages()
 import torch  # noqa: E402
 
 from any2vec.data.attributed.features import FeatureRows  # noqa: E402
+from any2vec.models.networks.batches import LearnerData  # noqa: E402
 from any2vec.models.networks.config import GCN, GraphNetwork, GraphSAGE  # noqa: E402
-from any2vec.models.networks.learner import GraphLearner, LearnerData  # noqa: E402
+from any2vec.models.networks.learner import GraphLearner  # noqa: E402
 from any2vec.types import Csr, ProgressLine, Round, Span, Work  # noqa: E402
 
 BATCH, COLUMNS, CLASSES = 1024, 128, 16
@@ -54,12 +55,13 @@ def main(what: str, path: str, layers: str, hidden: str, rounds: str, threads: s
         if what == "inference":
             learner.inference.scores(learner.network, np.arange(num))
             return
-        learner.sampled = 0
+        learner.batches.reader.sampled = 0
         learner.run(Work(span, next(epochs), Round(0), 0.0))
 
     seconds = seconds_of(work, int(rounds))
     learner.close()
-    print(json.dumps({"seconds": seconds, "nodes": learner.sampled / int(batches[1]) if batches else num}))
+    nodes = learner.batches.reader.sampled / int(batches[1]) if batches else num
+    print(json.dumps({"seconds": seconds, "nodes": nodes}))
 
 
 if __name__ == "__main__":

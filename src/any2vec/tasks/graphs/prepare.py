@@ -13,8 +13,8 @@ from any2vec.data.attributed.graph import SPLITS, AttributedGraph, is_attributed
 from any2vec.data.attributed.row_file import RowFile
 from any2vec.data.options import GraphOptions, NodeOptions
 from any2vec.errors import DataError, InputError
+from any2vec.models.networks.batches import LearnerData
 from any2vec.models.networks.config import GraphNetwork
-from any2vec.models.networks.learner import LearnerData
 from any2vec.tasks.graphs.build import BuildOptions, write_graph
 from any2vec.types import Stage
 

@@ -49,12 +49,11 @@ class NetworkProgram(InMemoryProgram):
         self.plan = plan_network(model, prepared.metadata, *budget, cache.num_ahead)
         self.learner = GraphLearner(model, prepared.data, run.seed, request.threads, self.plan.inference_bytes)
         if self.plan.rows is not None:
-            features = _cached(prepared, self.plan.rows, cache.residency, self.learner)
-            self.learner.data = prepared.data._replace(features=features)
+            self.learner.use_features(_cached(prepared, self.plan.rows, cache.residency, self.learner))
         else:
             prepared.file.close()
-        nodes, size = len(prepared.data.rows["train"]), self.learner.batch_size
-        self.schedule = self._resumed(EpochSchedule(bounds=(0, nodes), epochs=run.epochs, unit=size, piece=size), 1)
+        items, size = self.learner.batches.num_items, self.learner.batches.batch_size
+        self.schedule = self._resumed(EpochSchedule(bounds=(0, items), epochs=run.epochs, unit=size, piece=size), 1)
         self.learner.look_ahead(self.schedule.step, self.schedule.num_steps, self.plan.num_ahead)
         self.driver = LocalDriver()
         self._scored: tuple[NetworkClassifier, np.ndarray, np.ndarray] | None = None
@@ -77,10 +76,8 @@ class NetworkProgram(InMemoryProgram):
         return self.learner.memory()
 
     def scores(self, agreed: State) -> Mapping[str, float]:
-        """Of the validation nodes, from all their neighbors; what is agreed is the network at hand."""
-        learner, labels, rows = self.learner, self.prepared.data.labels, self.prepared.data.rows["val"]
-        found = learner.inference.scores(learner.network, rows)
-        return {f"val_{metric_of(labels)}": score_of(found, labels[rows], np.arange(len(rows)))}
+        """By validation; what is agreed is the network at hand."""
+        return self.learner.validate()
 
     def result(self, agreed: State) -> Result:
         classifier, vectors, score_NC = self._score()
@@ -94,14 +91,15 @@ class NetworkProgram(InMemoryProgram):
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         data, learner, epochs = self.prepared.data, self.learner, self.request.spec.run.epochs
         metric, (_, vectors, scores) = metric_of(data.labels), self._score()
+        reader = learner.batches.reader
         found = {
             f"{part}_{metric}": score_of(scores, data.labels, rows) if len(rows) else None
             for part, rows in data.rows.items()
         }
         return found | {
-            "best_epoch": epochs, "epochs_done": epochs, "rows_read": learner.sampled,
-            "dim": vectors.shape[1], "batch_order": learner.batch_order,
-            **learner.moved._asdict(), "bytes_filled": learner.bytes_filled, "features": self.plan.sentence,
+            "best_epoch": epochs, "epochs_done": epochs, "rows_read": reader.sampled,
+            "dim": vectors.shape[1], "batch_order": learner.objective.order,
+            **reader.moved._asdict(), "bytes_filled": reader.bytes_filled, "features": self.plan.sentence,
             "inference": learner.inference.counts._asdict(),
         }  # fmt: skip
 
@@ -120,8 +118,8 @@ class NetworkProgram(InMemoryProgram):
 
 def _cached(prepared: PreparedGraph, rows: int, residency: str, learner: GraphLearner) -> CachedFeatures:
     """Features on disk with some rows in memory."""
-    data, score = prepared.data, SCORES.get(residency)
+    data, score, nodes_of = prepared.data, SCORES.get(residency), partial(learner.batches.nodes_of, 0)
     assert isinstance(data.features, FeatureRows)
-    asked = Asked(data.csr, data.rows["train"], lambda: map(partial(learner.nodes_of, 0), range(learner.num_batches)))
+    asked = Asked(data.csr, data.rows["train"], lambda: map(nodes_of, range(learner.num_batches)))
     kept = None if score is None else highest(score(asked), rows)
     return CachedFeatures(prepared.file, data.features.scale_N, rows, "static" if score else residency, kept)

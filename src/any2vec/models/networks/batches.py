@@ -1,0 +1,208 @@
+"""What a step of training reads: rows of features, and edges along which messages go.
+
+A batch is a pure function of (seed, epoch, number), so it can be made ahead, or again. Its seeds are chosen by the
+objective (`objectives.py`): nodes whose rows the loss reads, and what these are compared with. How messages reach them
+is decided here: along sampled edges, or along all. Another way is one more class with `Batches`' methods, and a line in
+`batches_of`.
+
+Legend: M nodes whose rows a batch reads, B seeds, D columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+
+from any2vec.data.attributed.features import FeatureRows
+from any2vec.models.networks.config import GraphNetwork
+from any2vec.models.networks.features import CachedFeatures, Moved
+from any2vec.models.networks.network import Block, Network, block_of, blocks_of
+from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
+from any2vec.types import Csr
+
+if TYPE_CHECKING:
+    from any2vec.models.networks.objectives import Objective
+
+Features = FeatureRows | CachedFeatures
+
+
+class LearnerData(NamedTuple):
+    """What a network learns from."""
+
+    csr: Csr
+    """in-neighbors"""
+    features: Features
+    labels: np.ndarray
+    """int32 (N,), or uint8 (N, C), several classes a node"""
+    num_classes: int
+    rows: Mapping[str, np.ndarray]
+    """int64: nodes of train, val and test"""
+
+
+class Seeds(NamedTuple):
+    """Nodes whose rows of the last layer the loss of a batch reads."""
+
+    node_B: np.ndarray
+    """integers, all different"""
+    target: Any
+    """what their rows are compared with; the objective alone looks into it"""
+    size: int
+    """items that the batch learns from; the loss is their mean"""
+
+
+class Batch(NamedTuple):
+    """What a step learns from."""
+
+    x_MD: torch.Tensor
+    blocks: list[Block]
+    """a layer's each, the first one first; further layers have the last one"""
+    row_B: torch.Tensor
+    """the seeds' places in what the last layer gives"""
+    target: Any
+    size: int
+    number: int
+
+
+class Batches(Protocol):
+    """The batches of any epoch, by number. Threads call `make` one after the other."""
+
+    reader: Reader
+    is_owned: bool
+    """whether the features of a batch are nobody else's, and may be changed"""
+
+    @property
+    def num_items(self) -> int:
+        """Of an epoch: what its batches share, and its schedule counts."""
+
+    @property
+    def batch_size(self) -> int:
+        """Items of a batch, the last one apart."""
+
+    def make(self, epoch: int, number: int) -> Batch: ...
+
+    def trial(self) -> Batch:
+        """A small one, by which kernels are compiled."""
+
+    def nodes_of(self, epoch: int, number: int) -> np.ndarray:
+        """int64, ascending: the nodes whose features a batch reads."""
+
+
+class Reader:
+    """Reads features, and counts."""
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+        self.sampled = 0
+        """nodes whose features batches have read"""
+        self.moved = Moved()
+        """what they came to, where features are on disk"""
+
+    def rows(self, node_M: np.ndarray, is_planned: bool = True) -> torch.Tensor:
+        """float32 (M, D); is_planned: they are those of the next batch of a plan."""
+        self.sampled += len(node_M)
+        features = self.features
+        if not isinstance(features, CachedFeatures):
+            return torch.from_numpy(features.take(node_M))
+        before = features.moved
+        x_MD = torch.from_numpy(features.take(node_M, is_planned))
+        self.moved = self.moved.plus(*np.subtract(features.moved, before).tolist())
+        return x_MD
+
+    @property
+    def bytes_filled(self) -> int:
+        """Read from the disk before the first batch."""
+        return self.features.bytes_filled if isinstance(self.features, CachedFeatures) else 0
+
+    def close(self) -> None:
+        """Nothing is read any more."""
+        if isinstance(self.features, CachedFeatures):
+            self.features.close()
+
+
+class SampledBatches:
+    """Batches of items of the objective, whose nodes sample their neighbors."""
+
+    is_owned = True
+
+    def __init__(self, model: GraphNetwork, data: LearnerData, objective: Objective, seed: int) -> None:
+        self.reader, self._objective, self.batch_size = Reader(data.features), objective, model.batch_size
+        options = NeighborOptions(
+            fanouts=model.fanouts_by_hop, law="labor" if model.sampling == "labor" else "uniform",
+            key=model.sample_key, seed=seed,
+        )  # fmt: skip
+        self._sampler = NeighborSampler(data.csr, options)
+        self._degree_N = np.diff(data.csr.indptr).astype(np.float32)
+
+    @property
+    def num_items(self) -> int:
+        return self._objective.num_items
+
+    def make(self, epoch: int, number: int) -> Batch:
+        return self._of(self._seeds(epoch, number), epoch, number, is_planned=True)
+
+    def trial(self) -> Batch:
+        return self._of(self._objective.trial(), 0, 0, is_planned=False)
+
+    def nodes_of(self, epoch: int, number: int) -> np.ndarray:
+        found = self._sampler.sample(self._seeds(epoch, number).node_B, epoch, number)
+        return np.sort(found.node_M.astype(np.int64))
+
+    def _seeds(self, epoch: int, number: int) -> Seeds:
+        return self._objective.seeds(epoch, number, number * self.batch_size, (number + 1) * self.batch_size)
+
+    def _of(self, seeds: Seeds, epoch: int, number: int, is_planned: bool) -> Batch:
+        found = self._sampler.sample(seeds.node_B, epoch, number)
+        x_MD, blocks = self.reader.rows(found.node_M, is_planned), blocks_of(found, self._degree_N)
+        return Batch(x_MD, blocks, torch.arange(len(seeds.node_B)), seeds.target, seeds.size, number)
+
+
+class WholeBatches:
+    """One batch an epoch: all items, and messages along all edges. Layers without weights are computed once."""
+
+    is_owned = False
+
+    def __init__(self, data: LearnerData, objective: Objective, network: Network) -> None:
+        self.reader, self._objective, self._network = Reader(data.features), objective, network
+        self._csr = data.csr
+        self._whole: tuple[torch.Tensor, Block] | None = None
+
+    @property
+    def num_items(self) -> int:
+        return self._objective.num_items
+
+    @property
+    def batch_size(self) -> int:
+        return max(1, self.num_items)
+
+    def make(self, epoch: int, number: int) -> Batch:
+        seeds = self._objective.all_seeds(epoch)
+        x_ND, block = self.whole()
+        self.reader.sampled += len(x_ND)
+        return Batch(x_ND, [block], torch.from_numpy(seeds.node_B), seeds.target, seeds.size, number)
+
+    def trial(self) -> Batch:
+        return self.make(0, 0)
+
+    def nodes_of(self, epoch: int, number: int) -> np.ndarray:
+        return np.arange(len(self._csr.indptr) - 1)
+
+    def whole(self) -> tuple[torch.Tensor, Block]:
+        """(features of all nodes, behind fixed layers; what layers pass messages along over all edges), made once."""
+        if self._whole is None:
+            x_ND = torch.from_numpy(self.reader.features.take(self.nodes_of(0, 0)))
+            block = block_of(self._csr, is_learned=True)
+            with torch.no_grad():
+                for number in range(self._network.num_fixed):
+                    x_ND = self._network.infer(number, x_ND, block)
+            self._whole = x_ND, block
+        return self._whole
+
+
+def batches_of(model: GraphNetwork, data: LearnerData, objective: Objective, network: Network, seed: int) -> Batches:
+    """Those that the model's `sampling` names."""
+    if model.sampling == "full-graph":
+        return WholeBatches(data, objective, network)
+    return SampledBatches(model, data, objective, seed)
