@@ -64,20 +64,24 @@ PINS: dict[str, tuple[str, ...]] = {
     ),
     # Wheels of pyg-lib stand on no index of pip's: it is built, with ninja and setuptools.
     "pyg": ("torch==2.13.0+cpu", "torch_geometric==2.8.1", "numpy==2.4.6", "ninja==1.13.2", "setuptools==80.9.0"),
+    # What reads files of edges beside PyG, which needs no compiled extension for that.
+    "pyg-tables": (
+        "torch==2.13.0+cpu", "torch_geometric==2.8.1", "numpy==2.4.6", "pandas==3.1.1", "pyarrow==26.0.1",
+    ),
     # Its libraries load beside torch 2.2.1 at the latest, which without an index of its own comes with CUDA's.
     "dgl": (
         "dgl==2.1.0", "torch==2.2.1", "torchdata==0.7.1", "numpy==1.26.4", "pandas==2.2.3", "pyyaml==6.0.2",
         "pydantic==2.10.6", "setuptools==69.5.1",
     ),
 }  # fmt: skip
-MODULES = {"pbg": "torchbiggraph", "pyg": "pyg_lib"}
+MODULES = {"pbg": "torchbiggraph", "pyg": "pyg_lib", "pyg-tables": "torch_geometric"}
 """environment -> module of the peer, where it is not named like the environment"""
 ALONE: dict[str, tuple[str, ...]] = {"torchrec": ("torchrec==1.8.0",)}
 """installed after the pins and without what they ask for: torchrec asks for fbgemm's CUDA build"""
 BUILT: dict[str, tuple[str, str, str]] = {"pyg": ("pyg-lib", "build_pyg_lib.py", "ANY2VEC_PYG_LIB")}
 """what no pip installs: its name, the script of peers/ that builds it, and the variable that names its repository"""
 INDEX: dict[str, str] = dict.fromkeys(
-    ("torchrec", "pykeen", "pbg", "pyg", "dgl"), "https://download.pytorch.org/whl/cpu"
+    ("torchrec", "pykeen", "pbg", "pyg", "pyg-tables", "dgl"), "https://download.pytorch.org/whl/cpu"
 )
 """where else pip looks when the pins are not all to be had without"""
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from benchmarks.graphs import accuracy, residency, speed, training
+from benchmarks.graphs import accuracy, building, determinism, on_disk, residency, speed, training
 from benchmarks.table import Table
 
 TABLE = Table(
     name="graph-networks",
     title="Graph networks on one machine",
-    rows=(*speed.ROWS, *training.ROWS, *residency.ROWS, *accuracy.ROWS),
+    rows=(
+        *speed.ROWS,
+        *training.ROWS,
+        *residency.ROWS,
+        *accuracy.ROWS,
+        *building.ROWS,
+        *determinism.ROWS,
+        *on_disk.ROWS,
+    ),
 )
