@@ -1,4 +1,4 @@
-"""Orders of training nodes by nearness: searches and dealing equal plain twins; batches are near, and mixed."""
+"""Orders of training nodes by nearness and by cluster: searches equal plain twins; batches are near, and mixed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from any2vec.kernels.graph.traversal import deal_in_turn
+from any2vec.plan.order.clusters import ClusterOrder
 from any2vec.plan.order.proximity import (
     LOOKED_AT,
     SEQUENCES,
@@ -111,3 +112,23 @@ def test_spread_of_classes() -> None:
     several = np.array([[1, 1], [1, 1], [0, 1], [1, 0]], np.uint8)
     assert spread(np.array([0, 1, 2, 3]), several, 2) == 0
     assert spread(np.array([0, 2, 1, 3]), several, 2) == 0.25
+
+
+def test_nodes_of_a_cluster_come_together_and_every_epoch_is_another() -> None:
+    part_T = np.random.default_rng(0).integers(0, 6, 50)
+    part_T[part_T == 2] = 3
+    order = ClusterOrder(part_T, 6, seed=4)
+    orders = [order.order(epoch) for epoch in range(4)]
+    turns = set()
+    for found_T in orders:
+        assert np.array_equal(np.sort(found_T), np.arange(50))
+        parts = part_T[found_T]
+        starts = np.flatnonzero(parts != np.roll(parts, 1))  # round the end
+        assert len(starts) == 5  # one is empty
+        turns.add(tuple(parts[starts].tolist()))
+    assert len(turns) == 4 and not np.array_equal(orders[0], orders[1])
+    assert any(part_T[found_T[0]] == part_T[found_T[-1]] for found_T in orders)  # cut within a cluster, by rotation
+    again = ClusterOrder(part_T, 6, seed=4)
+    assert np.array_equal(again.order(2), orders[2])
+    inner = [found_T[part_T[found_T] == 0].tolist() for found_T in orders]
+    assert len({tuple(one) for one in inner}) == 4

@@ -85,7 +85,7 @@ class Neighborhood(NamedTuple):
 
 
 @dataclass
-class _Scratch:
+class Scratch:
     """What a thread keeps from batch to batch: 4 bytes a node of the graph."""
 
     seen: np.ndarray
@@ -101,6 +101,23 @@ class _Scratch:
                 larger[:kept] = known[:kept]
             self.arrays[name] = known = larger
         return known
+
+
+class ThreadScratch:
+    """Each thread's own."""
+
+    def __init__(self, num_nodes: int) -> None:
+        self._num_nodes, self._own = num_nodes, threading.local()
+
+    def of_thread(self) -> Scratch:
+        """With room for the numbers of another batch."""
+        found: Scratch | None = getattr(self._own, "scratch", None)
+        if found is None:
+            found = self._own.scratch = Scratch(np.zeros(self._num_nodes, np.int32))
+        if found.base > _MOST - self._num_nodes:
+            found.seen.fill(0)
+            found.base = 1
+        return found
 
 
 class NeighborSampler:
@@ -128,7 +145,7 @@ class NeighborSampler:
         none = (np.empty(0, np.uint32), np.empty(0, np.int32))
         self._alias = build_row_alias(csr.indptr, csr.weights) if options.law == "weighted" else none
         self._weights = csr.weights if options.law == "weighted" else np.empty(0, np.float32)
-        self._own = threading.local()
+        self._scratch = ThreadScratch(self.num_nodes)
 
     def sample(self, seeds: np.ndarray, epoch: int = 0, batch: int = 0, with_edges: bool = False) -> Neighborhood:
         """The neighborhood of seeds, integers (B,), all different.
@@ -141,7 +158,7 @@ class NeighborSampler:
         from any2vec.kernels.graph import neighbors
 
         seed_B = self._checked(seeds)
-        scratch = self._scratch()
+        scratch = self._scratch.of_thread()
         found = scratch.room("found", len(seed_B) + 1, np.int32)
         num, hops, sampled = len(seed_B), [len(seed_B)], 0
         if not neighbors.number_seeds(seed_B, scratch.base, scratch.seen, found):
@@ -191,12 +208,3 @@ class NeighborSampler:
             wrong = seed_B[(seed_B < 0) | (seed_B >= self.num_nodes)][0]
             raise InputError(f"Seed {wrong} is no node; nodes are 0 to {self.num_nodes - 1:,}.")
         return np.ascontiguousarray(seed_B, np.int32)
-
-    def _scratch(self) -> _Scratch:
-        scratch = getattr(self._own, "scratch", None)
-        if scratch is None:
-            scratch = self._own.scratch = _Scratch(np.zeros(self.num_nodes, np.int32))
-        if scratch.base > _MOST - self.num_nodes:
-            scratch.seen.fill(0)
-            scratch.base = 1
-        return scratch

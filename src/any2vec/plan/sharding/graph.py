@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -61,6 +62,11 @@ def hashed_parts(num_nodes: int, parts: int) -> np.ndarray:
     part_N = np.empty(num_nodes, np.int32)
     hash_parts(parts, part_N)
     return part_N
+
+
+def has_metis() -> bool:
+    """Whether METIS is installed."""
+    return importlib.util.find_spec("pymetis") is not None
 
 
 def metis_partition(csr: Csr, parts: int) -> np.ndarray:
