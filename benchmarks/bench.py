@@ -76,6 +76,8 @@ class Bench:
     folder: Path = field(
         default_factory=lambda: Path(os.environ.get("ANY2VEC_BENCH_DIR", ROOT / "runs" / "benchmarks"))
     )
+    keep: Path | None = None
+    """folder of kept runs, where they are to be committed; None: `folder`"""
     runs: dict[str, Any] = field(default_factory=dict)
     """raw results of the row that runs now, for the committed JSON"""
     commits: set[str] = field(default_factory=set)
@@ -257,7 +259,7 @@ class Bench:
         path = self.folder / name
         with self._lock_of(path):
             if not path.exists():
-                self.folder.mkdir(parents=True, exist_ok=True)
+                path.parent.mkdir(parents=True, exist_ok=True)
                 temporary = path.with_suffix(".tmp")
                 write(temporary)
                 temporary.replace(path)
@@ -273,7 +275,7 @@ class Bench:
         name: of the kind of run; request: all that it was asked, JSON; goes_as: begins it again and compares.
         """
         digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:16]
-        path = self.folder / f"{name}-{digest}.json"
+        path = (self.keep or self.folder) / f"{name}-{digest}.json"
         with self._lock_of(path):
             found = json.loads(path.read_text()) if path.exists() else None
             if found and (not found.get("code") or changed_since(found["code"])):
@@ -281,9 +283,9 @@ class Bench:
                 found = {**found, "code": code, "confirmed": results.commit()} if is_same else None
                 path.unlink()
                 if found:
-                    self.made(path.name, lambda target: target.write_text(json.dumps(found)))
+                    self.made(str(path), lambda target: target.write_text(json.dumps(found)))
             if not found:
-                self.made(path.name, partial(self._write_kept, request, make))
+                self.made(str(path), partial(self._write_kept, request, make))
                 found = json.loads(path.read_text())
         with self._lock:
             self.commits.add(found["commit"])
@@ -295,12 +297,12 @@ class Bench:
     def _write_kept(self, request: Any, make: Callable[[], dict[str, Any]], target: Path) -> None:
         found, code = self._traced_run(target, make)
         about = {"commit": results.commit(), "processor": results.machine()["cpu"], "code": code}
-        target.write_text(json.dumps({"request": request, **about, "run": found}))
+        target.write_text(json.dumps(results.anonymous({"request": request, **about, "run": found})))
 
     def _traced_run(self, path: Path, make: Callable[[], Found]) -> tuple[Found, Code]:
         """What it makes in one of the slots, and the code that ran; path: of the file that is to keep it."""
-        self._mine.trace = trace = path.with_suffix(".trace")
-        trace.mkdir(exist_ok=True)
+        self._mine.trace = trace = self.folder / f"{path.stem}.trace"
+        trace.mkdir(parents=True, exist_ok=True)
         started = time.time() - 0.05  # file systems look at a coarser clock
         try:
             with self._slot():

@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _bench(options: argparse.Namespace) -> Iterator[Bench]:
     """That of a full or quick run, or one in a new folder that is removed behind the run."""
     if not options.tiny:
-        yield Bench(quick=options.quick, jobs=options.jobs)
+        yield Bench(quick=options.quick, jobs=options.jobs, keep=None if options.quick else results.RESULTS / "kept")
         return
     with tempfile.TemporaryDirectory() as folder:
         yield Bench.for_start(Path(folder) / "bench")

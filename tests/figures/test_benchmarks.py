@@ -408,6 +408,18 @@ def test_a_kept_run_runs_again_when_its_code_has_changed(tmp_path: Path, monkeyp
     assert score("a") == 3 and score("b") == 2
 
 
+def test_kept_runs_that_are_committed_serve_another_machine(tmp_path: Path) -> None:
+    """Their folder stands in the repository, and names no folder of the machine that made them."""
+    first, second = (Bench(folder=tmp_path / name, keep=tmp_path / "kept") for name in ("first", "second"))
+    assert first.kept("run", "asked", lambda: {"score": 1, "out": str(tmp_path / "x")})["score"] == 1
+    assert second.kept("run", "asked", dict) == {"score": 1, "out": "x"}
+    (file,) = (tmp_path / "kept").iterdir()
+    assert str(tmp_path) not in file.read_text() and not list((tmp_path / "first").iterdir())
+    for flags, keep in (((), results.RESULTS / "kept"), (("--quick",), None)):
+        with run._bench(run._parser().parse_args(["clicks", *flags])) as bench:
+            assert bench.keep == keep
+
+
 def test_a_kept_run_stands_where_it_goes_as_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its code has changed, so it is begun again: only where it goes otherwise it is made anew."""
     code = {"any.py": "before"}
