@@ -1,5 +1,6 @@
 """Layers of graph networks for torch, by kernels of our own: `SAGEConv`, `GCNConv`, `GATConv`, `GATv2Conv`, `GINConv`,
-`RGCNConv`, `aggregate` below most of them, and `accelerate`, by which PyG's own layers run so."""
+`RGCNConv`, `aggregate` below most of them, `round_rows` for its sums of rows in 16 or 8 bits, and `accelerate`, by
+which PyG's own layers run so."""
 
 from any2vec.nn.accelerate import accelerate
 from any2vec.nn.aggregate import aggregate
@@ -7,6 +8,17 @@ from any2vec.nn.gat import GATConv, GATv2Conv
 from any2vec.nn.gcn import GCNConv
 from any2vec.nn.gin import GINConv
 from any2vec.nn.rgcn import RGCNConv
+from any2vec.nn.rounded import round_rows
 from any2vec.nn.sage import SAGEConv
 
-__all__ = ["GATConv", "GATv2Conv", "GCNConv", "GINConv", "RGCNConv", "SAGEConv", "accelerate", "aggregate"]
+__all__ = [
+    "GATConv",
+    "GATv2Conv",
+    "GCNConv",
+    "GINConv",
+    "RGCNConv",
+    "SAGEConv",
+    "accelerate",
+    "aggregate",
+    "round_rows",
+]

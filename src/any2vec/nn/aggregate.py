@@ -12,9 +12,11 @@ import torch
 
 from any2vec.checks import check_choice
 from any2vec.errors import InputError
+from any2vec.nn.rounded import RoundedRows
 from any2vec.nn.threads import in_parts, over_nodes, threads_for
 
 REDUCTIONS = ("mean", "sum", "max")
+_EMPTY = torch.empty(0, 0)
 
 
 class Neighbors(NamedTuple):
@@ -29,12 +31,14 @@ class Neighbors(NamedTuple):
 
 
 def aggregate(
-    x: torch.Tensor, edge_index: torch.Tensor | Neighbors, num_nodes: int | None = None, reduce: str = "mean"
-) -> torch.Tensor:
+    x: torch.Tensor | RoundedRows, edge_index: torch.Tensor | Neighbors, num_nodes: int | None = None,
+    reduce: str = "mean",
+) -> torch.Tensor:  # fmt: skip
     """For each node the mean, sum, or maximum by column, of its in-neighbors' rows, (F, D); 0 without any.
 
     Args:
-        x: float32 or float64 (M, D), on the processor.
+        x: float32 or float64 (M, D), on the processor; or what `round_rows` makes of such, whose sums and means are
+            float32 and have no gradient.
         edge_index: int64 (2, S): from row edge_index[0] of x to node edge_index[1]. Sorted by target, as
             `NeighborLoader` gives it, it is used as it is; else it is grouped, O(S). Or `Neighbors`, of F nodes.
         num_nodes: F; by default M.
@@ -48,8 +52,12 @@ def aggregate(
     """
     check_choice("reduce", reduce, REDUCTIONS)
     if not isinstance(edge_index, Neighbors):
-        check_tensors(x, edge_index)
+        check_tensors(_EMPTY if isinstance(x, RoundedRows) else x, edge_index)
         edge_index = neighbors_of(edge_index, len(x), len(x) if num_nodes is None else num_nodes)
+    if isinstance(x, RoundedRows):
+        if reduce == "max":
+            raise InputError("Rounded rows have sums and means; take max of the rows themselves.")
+        return _of_rounded(x, edge_index, reduce == "mean")
     if reduce == "max":
         largest: torch.Tensor = _Maximum.apply(x, edge_index.stop_F1, edge_index.neighbor_S)
         return largest
@@ -130,6 +138,23 @@ def _gather(neighbors: Neighbors, x_MD: np.ndarray, mean: bool, out_FD: np.ndarr
         aggregate_rows(neighbors.stop_F1[first : stop + 1], neighbors.neighbor_S, x_MD, mean, out_FD[first:stop])
 
     over_nodes(work, neighbors.stop_F1, x_MD.shape[1])
+
+
+def _of_rounded(x: RoundedRows, neighbors: Neighbors, mean: bool) -> torch.Tensor:
+    from any2vec.kernels.graph.rounded import aggregate_codes, aggregate_halves
+
+    out = torch.empty(len(neighbors.stop_F1) - 1, x.row_MD.shape[1])
+    out_FD = out.numpy()
+
+    def work(first: int, stop: int) -> None:
+        edges, part = (neighbors.stop_F1[first : stop + 1], neighbors.neighbor_S), out_FD[first:stop]
+        if len(x.scale_M):
+            aggregate_codes(*edges, x.row_MD, x.scale_M, mean, part)
+        else:
+            aggregate_halves(*edges, x.row_MD, mean, part)
+
+    over_nodes(work, neighbors.stop_F1, out_FD.shape[1])
+    return out
 
 
 def spread(neighbors: Neighbors, grad_FD: np.ndarray, mean: bool, out_MD: np.ndarray) -> None:

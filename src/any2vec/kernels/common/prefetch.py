@@ -53,8 +53,8 @@ else:
 
     @jit
     def prefetch_row(table_VD: np.ndarray, row: int) -> None:
-        """Fetch row `row` of a float32 (V, D) table into the caches, one request a line of 64 bytes."""
-        for column in range(0, table_VD.shape[1], 16):
+        """Fetch row `row` of a (V, D) table into the caches, one request a line of 64 bytes."""
+        for column in range(0, table_VD.shape[1], 64 // table_VD.itemsize):
             _prefetch_item(table_VD, row, column)  # type: ignore[call-arg]
 
     @jit
