@@ -17,6 +17,7 @@ EPOCHS = ((2, 128, "15,10", 12), (3, 256, "15,10,5", 4))
 """(layers, hidden, fan-outs, batches of 1,024)"""
 THREADS = (1, 2)
 SEEDS, POINTS = (1, 2, 3, 4, 5), 100
+ORDERS = ("degree", "rcm", "communities", "metis")
 OURS = "any2vec"
 SCRIPTS = {OURS: "any2vec_networks.py", "pyg": "pyg_networks.py", "dgl": "dgl_networks.py"}
 Side = Callable[..., Any]
@@ -108,6 +109,15 @@ def spmm(bench: Bench) -> list[Reading]:
         ratio_reading(times[f"{case} torch"], times[f"{case} any2vec"], "ms", peer="any2vec")
         for case in ("given 1", "ordered 1", "given 2", "ordered 2")
     ]
+    readings += [
+        ratio_reading(times[f"ordered {threads} torch"], times[f"ordered {threads} {kind}"], "ms", peer=kind)
+        for kind in ("bfloat16", "8 bits")
+        for threads in (1, 2)
+    ]
+    for name in ORDERS:
+        reading = ratio_reading(times["order none"], times[f"order {name}"], "ms", peer=name)
+        made = f"; made in {found['order_seconds'][name]:.1f} s"
+        readings.append(Reading(value=reading.value, text=reading.text + made))
     share, triad = found["of_triad"], number(statistics.median(found["triad"]))
     return [*readings, Reading(value=share, text=f"{share:.2f} of {triad} bytes a second")]
 
@@ -165,12 +175,21 @@ ROWS = (
         ),
     ),
     Row(
-        name="spmm", minutes=2, run=spmm,
+        name="spmm", minutes=4, run=spmm,
         measures=(
             _ratio(f"Sums of neighbors' rows of 128 columns over torch.sparse.mm, {PLANTED}", 1.4),
-            _ratio("the same, nodes ordered by METIS, 100 parts", 1.7),
+            _ratio("the same, nodes ordered by METIS, 2,048 a part", 1.7),
             _ratio("nodes as given, two threads", 1.4),
             _ratio("nodes ordered, two threads", 1.7),
+            *(
+                _ratio(f"nodes ordered, rows in {kind}, {threads}: over torch.sparse.mm of float32", target)
+                for kind, target in (("bfloat16", 2.5), ("8 bits", 3.0))
+                for threads in ("one thread", "two threads")
+            ),
+            *(
+                Measure(name=f"our own time, nodes as given, over that in the order {name}", relation="", unit="x")
+                for name in ORDERS
+            ),
             Measure(name="nodes ordered, two threads: bytes of rows a second over the machine's triad", relation=">=",
                     target=0.8),
         ),

@@ -1,7 +1,8 @@
 """Sums of neighbors' rows of 128 columns over a whole graph beside `torch.sparse.mm`: GRAPH.npz ROUNDS.
 
-One JSON line: milliseconds of both, by order of the nodes (as given; METIS, 100 parts) and threads; bytes of rows that
-two threads read a second, over the machine's triad.
+One JSON line: milliseconds of both, by order of the nodes (as given; METIS) and threads, and of rows in bfloat16 and in
+8 bits; of any2vec's alone by the other orders; seconds that orders take; bytes of rows that two threads read a second,
+over the machine's triad.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pymetis
-from scipy import sparse
 
 from any2vec import machine
 
@@ -24,49 +23,75 @@ machine.ask_for_huge_pages()
 import torch  # noqa: E402
 
 from any2vec.kernels.common.jit import jit  # noqa: E402
+from any2vec.nn import round_rows  # noqa: E402
 from any2vec.nn.aggregate import Neighbors, aggregate  # noqa: E402
+from any2vec.plan.order.nodes import NODE_ORDERS, node_order, reordered  # noqa: E402
+from any2vec.types import Csr  # noqa: E402
 
-COLUMNS, PARTS = 128, 100
+COLUMNS = 128
+Calls = dict[str, Callable[[], object]]
 
 
 def main(path: str, rounds: str) -> None:
     stored = np.load(path)
-    found: dict[str, list[float]] = {}
-    graphs = {"given": (stored["indptr"], stored["indices"])}
-    graphs["ordered"] = ordered(*graphs["given"])
-    x = torch.randn(len(stored["indptr"]) - 1, COLUMNS)
+    given = Csr(stored["indptr"], stored["indices"], np.empty(0, np.float32))
+    graphs, order_seconds = {}, {}
+    for name in NODE_ORDERS:
+        node_order(given, name)  # compiles
+        started = time.perf_counter()
+        graphs[name] = reordered(given, node_order(given, name))
+        order_seconds[name] = time.perf_counter() - started
+    x = torch.randn(len(given.indptr) - 1, COLUMNS)
     triad = [triad_bytes(2) for _ in range(5)]
+    found: dict[str, list[float]] = {}
     with torch.no_grad():
-        for name, (indptr, indices) in graphs.items():
-            matrix = torch.sparse_csr_tensor(
-                torch.from_numpy(indptr.astype(np.int32)), torch.from_numpy(indices), torch.ones(len(indices)),
-                (len(indptr) - 1,) * 2,
-            )  # fmt: skip
-            neighbors = Neighbors(indptr, indices)
-            sides: dict[str, Callable[[], torch.Tensor]] = {
-                "any2vec": lambda csr=neighbors: aggregate(x, csr, reduce="sum"),  # type: ignore[misc]
-                "torch": lambda csr=matrix: torch.sparse.mm(csr, x),  # type: ignore[misc]
-            }
+        for name, csr in (("given", graphs["none"]), ("ordered", graphs["metis"])):
             for threads in (1, 2):
                 torch.set_num_threads(threads)
-                assert torch.allclose(sides["any2vec"](), sides["torch"](), atol=1e-3)
-                for _ in range(int(rounds)):
-                    for side, call in sides.items():
-                        started = time.perf_counter()
-                        call()
-                        found.setdefault(f"{name} {threads} {side}", []).append(1000 * (time.perf_counter() - started))
-    row_bytes = 4 * COLUMNS * len(stored["indices"])
+                found |= timed(sides(x, csr), f"{name} {threads}", int(rounds))
+        torch.set_num_threads(1)
+        by_order = {name: Neighbors(csr.indptr, csr.indices) for name, csr in graphs.items()}
+        calls: Calls = {
+            name: lambda edges=edges: aggregate(x, edges, reduce="sum")  # type: ignore[misc]
+            for name, edges in by_order.items()
+        }
+        found |= timed(calls, "order", int(rounds))
+    row_bytes = 4 * COLUMNS * len(given.indices)
     rate = row_bytes / (float(np.median(found["ordered 2 any2vec"])) / 1000)
-    print(json.dumps({"milliseconds": found, "of_triad": rate / float(np.median(triad)), "triad": triad}))
+    result = {"milliseconds": found, "of_triad": rate / float(np.median(triad)), "triad": triad}
+    print(json.dumps(result | {"order_seconds": order_seconds}))
 
 
-def ordered(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same graph with its nodes sorted by their part of METIS."""
-    _, parts = pymetis.part_graph(PARTS, xadj=indptr.tolist(), adjncy=indices.tolist())
-    order = np.argsort(parts, kind="stable")
-    matrix = sparse.csr_array((np.ones(len(indices), np.int8), indices, indptr))[order][:, order]
-    matrix.sort_indices()
-    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+def sides(x: torch.Tensor, csr: Csr) -> Calls:
+    """Both libraries' sums over a graph, whose sums are compared first, and ours of rounded rows."""
+    matrix = torch.sparse_csr_tensor(
+        torch.from_numpy(csr.indptr.astype(np.int32)), torch.from_numpy(csr.indices), torch.ones(len(csr.indices)),
+        (len(csr.indptr) - 1,) * 2,
+    )  # fmt: skip
+    neighbors = Neighbors(csr.indptr, csr.indices)
+    halves, codes = round_rows(x, torch.bfloat16), round_rows(x, torch.int8)
+    exact = torch.sparse.mm(matrix, x)
+    assert torch.allclose(aggregate(x, neighbors, reduce="sum"), exact, atol=1e-3)
+    for rows, share in ((halves, 2**-8), (codes, 1 / 254)):
+        off = aggregate(rows, neighbors, reduce="sum").sub_(exact).norm() / exact.norm()
+        assert off < 4 * share
+    return {
+        "any2vec": lambda: aggregate(x, neighbors, reduce="sum"),
+        "torch": lambda: torch.sparse.mm(matrix, x),
+        "bfloat16": lambda: aggregate(halves, neighbors, reduce="sum"),
+        "8 bits": lambda: aggregate(codes, neighbors, reduce="sum"),
+    }
+
+
+def timed(calls: Calls, what: str, rounds: int) -> dict[str, list[float]]:
+    """Milliseconds of each, in turn."""
+    found: dict[str, list[float]] = {f"{what} {side}": [] for side in calls}
+    for _ in range(rounds):
+        for side, call in calls.items():
+            started = time.perf_counter()
+            call()
+            found[f"{what} {side}"].append(1000 * (time.perf_counter() - started))
+    return found
 
 
 @jit
