@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("torch")
@@ -19,8 +20,10 @@ from any2vec.data.attributed.predictions import Predicted
 from any2vec.models.networks.config import APPNP, GAT, GIN, NETWORK, SGC, GATv2
 from any2vec.models.networks.network import Block, GcnLayer, Network, SageLayer, block_of, blocks_of
 from any2vec.models.networks.scores import score_of
+from any2vec.plan.order.nodes import node_order
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from cli_runs import called
+from marks import needs_metis
 
 NODES, CLASSES, COLUMNS = 240, 3, 8
 
@@ -169,6 +172,30 @@ def test_neighbors_tell_what_features_alone_do_not(graph: AttributedGraph, model
     assert score_of(x @ weights, np.asarray(graph.labels), graph.rows("test")) < 0.75
 
 
+@pytest.mark.parametrize("method", ["degree", "rcm", "communities", pytest.param("metis", marks=needs_metis)])
+@pytest.mark.parametrize("kind", [GCN, SGC])
+def test_an_order_of_nodes_changes_nothing_but_rounding(
+    graph: AttributedGraph, kind: Any, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows and predictions are in the user's order; of METIS's parts there are several."""
+    monkeypatch.setattr("any2vec.plan.order.nodes.BLOCK", 60)
+    options = {"sampling": "full-graph", "dropout": 0.0, "learning_rate": 0.05}
+    found = []
+    for order in ("none", method):
+        out = tmp_path / order
+        result = trained(graph, kind(**options, node_order=order), out=out)
+        table = pq.read_table(out / "predictions.parquet")
+        found.append((result, table))
+    (plain, plain_table), (ordered, ordered_table) = found
+    assert not np.array_equal(node_order(graph.csr, method), np.arange(NODES))
+    assert ordered.embeddings.keys == plain.embeddings.keys
+    np.testing.assert_allclose(ordered.embeddings.vectors, plain.embeddings.vectors, rtol=2e-3, atol=2e-3)
+    assert ordered.summary["test_accuracy"] == plain.summary["test_accuracy"] > 0.6
+    for name in plain_table.column_names:
+        one, other = (table[name].to_pylist() for table in (plain_table, ordered_table))
+        assert one == (pytest.approx(other, abs=5e-3) if isinstance(one[0], float) else other)
+
+
 def test_several_classes_a_node(several: AttributedGraph) -> None:
     result = trained(several, MODELS[0], epochs=30)
     assert result.summary["test_micro_f1"] > 0.85 and "test_accuracy" not in result.summary
@@ -180,7 +207,10 @@ class _StopError(Exception):
     """Ends a run from within."""
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{model.name}-{model.sampling}")
+ORDERED = GCN(hidden=16, sampling="full-graph", node_order="communities")
+
+
+@pytest.mark.parametrize("model", [*MODELS, ORDERED], ids=lambda model: f"{model.name}-{model.sampling}")
 def test_a_run_goes_on_to_the_same_bits(
     graph: AttributedGraph, model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,6 +335,8 @@ BAD_OPTIONS = [
     ({"fanouts": "3"}, "fanouts must be 2 whole numbers"),
     ({"fanouts": "3,x"}, "fanouts must be 2 whole numbers"),
     ({"fanouts": "3,0"}, "fanouts must be 2 whole numbers"),
+    ({"node_order": "rcm"}, "node_order is of sampling full-graph, and does nothing with neighbors"),
+    ({"sampling": "full-graph", "node_order": "random"}, "node_order must be one of none"),
     ({"sampling": "full-graph", "batch_size": 7}, "batch_size does nothing with sampling full-graph"),
     ({"sampling": "full-graph", "batch_order": "proximity"}, "batch_order does nothing with sampling full-graph"),
     ({"batch_order": "near"}, "batch_order must be"),

@@ -20,13 +20,14 @@ from any2vec.data.attributed.features import FeatureRows
 from any2vec.models.networks.config import GraphNetwork
 from any2vec.models.networks.features import CachedFeatures, Moved
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of
+from any2vec.models.networks.node_order import OrderedFeatures
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from any2vec.types import Csr
 
 if TYPE_CHECKING:
     from any2vec.models.networks.objectives import Objective
 
-Features = FeatureRows | CachedFeatures
+Features = FeatureRows | CachedFeatures | OrderedFeatures
 
 
 class LearnerData(NamedTuple):

@@ -43,6 +43,8 @@ class GraphNetwork(ModelConfig):
     """of training nodes: another one each epoch; proximity: near ones together, where batches stay mixed by class"""
     batch_size: Annotated[int, Whole(1, 1 << 24)] = 1024
     """nodes of a batch"""
+    node_order: Literal["none", "degree", "rcm", "communities", "metis"] = "none"
+    """of full-graph, in which nodes lie in memory: as given; hubs first; reverse Cuthill-McKee; near ones together"""
     dropout: Annotated[float, Number(0, 0.99)] = 0.5
     """share of inputs of each layer that are set to 0 in training, 0..0.99"""
     learning_rate: Annotated[float, Number(0, 10, open_low=True)] = 0.01
@@ -60,6 +62,10 @@ class GraphNetwork(ModelConfig):
             for name in ("fanouts", "sample_key", "batch_order", "batch_size"):
                 if getattr(self, name) != default[name].default:
                     raise InputError(f"{name} does nothing with sampling full-graph; leave it out.")
+        elif self.node_order != "none":
+            raise InputError(
+                f"node_order is of sampling full-graph, and does nothing with {self.sampling}; leave it out."
+            )
 
     @property
     def dim(self) -> int:

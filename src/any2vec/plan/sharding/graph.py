@@ -80,13 +80,9 @@ def metis_partition(csr: Csr, parts: int) -> np.ndarray:
         raise InputError(f"METIS cannot cut {num_nodes} nodes into {parts} parts; give at most as many parts as nodes.")
     if parts == 1:
         return np.zeros(num_nodes, np.int32)
-    try:
-        import pymetis
-    except ImportError:
-        raise InputError(
-            "The partition metis needs the package pymetis, which is not installed; in a clone: "
-            "pip install -e '.[partition]', or take the partition contiguous or hash."
-        ) from None
+    check_metis()
+    import pymetis
+
     from any2vec.kernels.graph.partitioning import plain_symmetric
 
     indptr, indices = plain_symmetric(csr.indptr, csr.indices)
@@ -102,6 +98,17 @@ def metis_partition(csr: Csr, parts: int) -> np.ndarray:
         parts, pymetis.CSRAdjacency(indptr.astype(np.int32), indices), vweights=held, options=options
     )
     return np.asarray(found.vertex_part, np.int32)
+
+
+def check_metis() -> None:
+    """Raise InputError unless METIS is installed."""
+    try:
+        import pymetis  # noqa: F401
+    except ImportError:
+        raise InputError(
+            "metis needs the package pymetis, which is not installed; in a clone: "
+            "pip install -e '.[partition]', or choose another."
+        ) from None
 
 
 def report_partition(csr: Csr, part_N: np.ndarray, parts: int, *, is_directed: bool) -> PartitionReport:

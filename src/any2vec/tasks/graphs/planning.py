@@ -34,6 +34,8 @@ _NODE_BYTES = 30
 """of each node: degrees, and what samplers remember of it"""
 _SEQUENCES = 128, 9
 """bytes of breadth-first sequences: of a training node; of each node, while they are found"""
+_ORDERED = 24
+"""bytes of each node whose order is another one: the rows' ends, the order, its inverse"""
 _KEY_BYTES = 70
 """of each node's key"""
 _LIBRARIES = 40_000_000
@@ -199,6 +201,8 @@ def _fixed(model: GraphNetwork, metadata: Mapping[str, Any]) -> dict[str, int]:
     """What a run holds wherever features are, beside the process and batches."""
     nodes, weights = metadata["num_nodes"], _weights(model, metadata).num_bytes
     graph = FLOAT * metadata["num_entries"] + (8 + _NODE_BYTES + _KEY_BYTES) * nodes + metadata["label_bytes"]
+    if model.node_order != "none":
+        graph += FLOAT * metadata["num_entries"] + _ORDERED * nodes + metadata["label_bytes"]
     if model.batch_order == "proximity":
         graph += _SEQUENCES[0] * metadata["num_train"] + _SEQUENCES[1] * nodes
     return {"the graph": graph, "the weights": weights + weights // _KEPT, "libraries": _LIBRARIES}

@@ -14,13 +14,16 @@ from any2vec.data.attributed.features import FeatureRows
 from any2vec.data.attributed.predictions import PREDICTIONS, NodePredictions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError
+from any2vec.models.networks.batches import LearnerData
 from any2vec.models.networks.classifier import NetworkClassifier
 from any2vec.models.networks.config import NETWORK
 from any2vec.models.networks.features import CachedFeatures
 from any2vec.models.networks.hot_rows import SCORES, Asked, highest
 from any2vec.models.networks.learner import GraphLearner, network_weights
+from any2vec.models.networks.node_order import in_order
 from any2vec.models.networks.scores import metric_of, score_of
 from any2vec.plan.order.epochs import EpochSchedule
+from any2vec.plan.order.nodes import node_order, places_of
 from any2vec.tasks.graphs.options import CacheOptions
 from any2vec.tasks.graphs.planning import plan_network
 from any2vec.tasks.graphs.prepare import PreparedGraph
@@ -47,7 +50,10 @@ class NetworkProgram(InMemoryProgram):
         budget = request.spec.storage.memory_bytes, machine.process_bytes(), request.threads
         cache = request.spec.reading.get("cache") or CacheOptions()
         self.plan = plan_network(model, prepared.metadata, *budget, cache.num_ahead)
-        self.learner = GraphLearner(model, prepared.data, run.seed, request.threads, self.plan.inference_bytes)
+        self._place_N: np.ndarray | None = None
+        """where the learner has each node; None: where the user has it"""
+        data = self._ordered(model.node_order) if model.node_order != "none" else prepared.data
+        self.learner = GraphLearner(model, data, run.seed, request.threads, self.plan.inference_bytes)
         if self.plan.rows is not None:
             self.learner.use_features(_cached(prepared, self.plan.rows, cache.residency, self.learner))
         else:
@@ -112,8 +118,17 @@ class NetworkProgram(InMemoryProgram):
             classifier = NetworkClassifier(
                 self.request.spec.model, network_weights(self._agreed), graph.num_features, graph.classes, several
             )
-            self._scored = classifier, *classifier.score_with(self.learner.inference)
+            vectors, scores = classifier.score_with(self.learner.inference)
+            if self._place_N is not None:
+                vectors, scores = vectors[self._place_N], scores[self._place_N]
+            self._scored = classifier, vectors, scores
         return self._scored
+
+    def _ordered(self, method: str) -> LearnerData:
+        """What the learner learns from, its nodes in an order in which they are near their neighbors."""
+        order_N = node_order(self.prepared.data.csr, method)
+        self._place_N = places_of(order_N)
+        return in_order(self.prepared.data, order_N)
 
 
 def _cached(prepared: PreparedGraph, rows: int, residency: str, learner: GraphLearner) -> CachedFeatures:

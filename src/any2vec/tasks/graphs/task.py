@@ -69,6 +69,10 @@ class Graphs(Task):
 
     def check(self, spec: RunSpec, hooks: Hooks) -> None:
         check_torch("Graph networks")
+        if spec.model.node_order == "metis":
+            from any2vec.plan.sharding.graph import check_metis
+
+            check_metis()
         if hooks.on_epoch is not None:
             raise InputError(f"on_epoch does not apply to {spec.model.name}; leave it out.")
         nodes = spec.reading.get("nodes")
