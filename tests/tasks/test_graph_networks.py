@@ -20,7 +20,7 @@ from any2vec.data.attributed.predictions import Predicted
 from any2vec.models.networks.config import APPNP, GAT, GIN, NETWORK, SGC, GATv2
 from any2vec.models.networks.network import Block, GcnLayer, Network, SageLayer, block_of, blocks_of
 from any2vec.models.networks.scores import score_of
-from any2vec.plan.order.nodes import node_order
+from any2vec.plan.sharding.node_orders import node_order
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from cli_runs import called
 from marks import needs_metis
@@ -178,7 +178,7 @@ def test_an_order_of_nodes_changes_nothing_but_rounding(
     graph: AttributedGraph, kind: Any, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows and predictions are in the user's order; of METIS's parts there are several."""
-    monkeypatch.setattr("any2vec.plan.order.nodes.BLOCK", 60)
+    monkeypatch.setattr("any2vec.plan.sharding.node_orders.BLOCK", 60)
     options = {"sampling": "full-graph", "dropout": 0.0, "learning_rate": 0.05}
     found = []
     for order in ("none", method):

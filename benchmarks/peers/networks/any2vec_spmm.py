@@ -25,7 +25,7 @@ import torch  # noqa: E402
 from any2vec.kernels.common.jit import jit  # noqa: E402
 from any2vec.nn import round_rows  # noqa: E402
 from any2vec.nn.aggregate import Neighbors, aggregate  # noqa: E402
-from any2vec.plan.order.nodes import NODE_ORDERS, node_order, reordered  # noqa: E402
+from any2vec.plan.sharding.node_orders import NODE_ORDERS, node_order, reordered  # noqa: E402
 from any2vec.types import Csr  # noqa: E402
 
 COLUMNS = 128

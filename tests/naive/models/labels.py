@@ -1,4 +1,4 @@
-"""Plain twin of `any2vec.kernels.graph.ordering.propagate_labels`."""
+"""Plain twin of `any2vec.kernels.graph.partitioning.propagate_labels`."""
 
 from __future__ import annotations
 

@@ -119,3 +119,27 @@ def merge_duplicates(indptr: np.ndarray, indices_M: np.ndarray, weights_M: np.nd
             filled += 1
         indptr[node + 1] = filled
     return filled, loops
+
+
+@jit
+def renumber(
+    indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray, order_N: np.ndarray, place_N: np.ndarray,
+    out_indptr: np.ndarray, out_indices: np.ndarray, out_weights: np.ndarray,
+) -> None:  # fmt: skip
+    """The graph whose node p is order[p]; place: its inverse. Rows ascend.
+
+    out_indptr: int64 (N + 1,), zeros on entry; out_indices int32 (M,); weights (M,), or (0,).
+    """
+    for place in range(order_N.size):
+        node, first = order_N[place], out_indptr[place]
+        start, stop = indptr[node], indptr[node + 1]
+        out_indptr[place + 1] = first + stop - start
+        part = out_indices[first : first + stop - start]
+        for entry in range(start, stop):
+            part[entry - start] = place_N[indices[entry]]
+        if weights.size:
+            sorted_by = np.argsort(part)
+            part[:] = part[sorted_by]
+            out_weights[first : first + stop - start] = weights[start:stop][sorted_by]
+        else:
+            part.sort()

@@ -1,4 +1,5 @@
-"""Loops of cutting a graph into parts: parts by hash, what a partition cuts, the graph as METIS reads it.
+"""Loops of cutting a graph into parts: parts by hash, what a partition cuts, the graph as METIS reads it,
+communities.
 
 Letters: N nodes, E entries of the rows, P parts.
 """
@@ -59,3 +60,42 @@ def plain_symmetric(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray
                 filled += 1
         out_indptr[node + 1] = filled
     return out_indptr, out_indices[:filled].copy()
+
+
+@jit
+def propagate_labels(
+    indptr: np.ndarray, indices: np.ndarray, order_N: np.ndarray, most: int, label_N: np.ndarray, size_N: np.ndarray,
+    count_N: np.ndarray, found: np.ndarray,
+) -> int:  # fmt: skip
+    """One round: each node takes the label that most of its neighbors have, if fewer than `most` nodes have it.
+
+    Returns how many nodes took another one. Nodes take their turns in `order`, and see what those before took; among
+    labels that are equally frequent a node keeps its own, else takes the one that its first neighbor has.
+
+    label_N: int32, changed. size_N: int64, nodes of each label, changed. count_N: int32, zeros on entry and on return.
+    found: int32, room for the most neighbors of a node.
+    """
+    moved = 0
+    for node in order_N:
+        num = 0
+        for entry in range(indptr[node], indptr[node + 1]):
+            label = label_N[indices[entry]]
+            if indices[entry] == node:
+                continue
+            if count_N[label] == 0:
+                found[num] = label
+                num += 1
+            count_N[label] += 1
+        own = label_N[node]
+        best, top = own, count_N[own]
+        for place in range(num):
+            label = found[place]
+            if count_N[label] > top and (label == own or size_N[label] < most):
+                best, top = label, count_N[label]
+            count_N[label] = 0
+        if best != own:
+            size_N[own] -= 1
+            size_N[best] += 1
+            label_N[node] = best
+            moved += 1
+    return moved

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from any2vec.data.attributed.features import FeatureRows
-from any2vec.plan.order.nodes import places_of, reordered
+from any2vec.plan.sharding.node_orders import places_of, reordered
 
 if TYPE_CHECKING:
     from any2vec.models.networks.batches import LearnerData

@@ -23,7 +23,7 @@ from any2vec.models.networks.learner import GraphLearner, network_weights
 from any2vec.models.networks.node_order import in_order
 from any2vec.models.networks.scores import metric_of, score_of
 from any2vec.plan.order.epochs import EpochSchedule
-from any2vec.plan.order.nodes import node_order, places_of
+from any2vec.plan.sharding.node_orders import node_order, places_of
 from any2vec.tasks.graphs.options import CacheOptions
 from any2vec.tasks.graphs.planning import plan_network
 from any2vec.tasks.graphs.prepare import PreparedGraph

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from any2vec.kernels.graph.ordering import propagate_labels
-from any2vec.plan.order import nodes
-from any2vec.plan.order.nodes import NODE_ORDERS, communities, node_order, places_of, reordered
+from any2vec.kernels.graph.partitioning import propagate_labels
+from any2vec.plan.sharding import node_orders as nodes
+from any2vec.plan.sharding.node_orders import NODE_ORDERS, communities, node_order, places_of, reordered
 from any2vec.types import Csr
 from marks import needs_metis, uint64_wraps
 from naive.models.labels import propagated

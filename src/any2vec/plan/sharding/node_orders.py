@@ -47,8 +47,7 @@ def node_order(csr: Csr, method: str) -> np.ndarray:
 
 def communities(csr: Csr, most: int) -> np.ndarray:
     """int32 (N,): of each node a number that its community has, `most` nodes in one at most."""
-    from any2vec.kernels.graph.ordering import propagate_labels
-    from any2vec.kernels.graph.partitioning import plain_symmetric
+    from any2vec.kernels.graph.partitioning import plain_symmetric, propagate_labels
 
     indptr, indices = plain_symmetric(csr.indptr, csr.indices)
     num_nodes = len(indptr) - 1
@@ -63,7 +62,7 @@ def communities(csr: Csr, most: int) -> np.ndarray:
 
 def reordered(csr: Csr, order_N: np.ndarray) -> Csr:
     """The same graph, whose node p is order[p]; order: integers (N,), each node once. O(N + edges log)."""
-    from any2vec.kernels.graph.ordering import renumber
+    from any2vec.kernels.graph.csr import renumber
 
     out = Csr(np.zeros_like(csr.indptr), np.empty_like(csr.indices), np.empty_like(csr.weights))
     renumber(*csr, order_N, places_of(order_N), *out)
