@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from any2vec.data.attributed.row_file import RowFile
 from any2vec.data.io.array_file import ArrayFile
 from any2vec.data.io.direct import PAGE
 from any2vec.errors import FormatError
-from any2vec.models.networks.features import CachedFeatures
+from any2vec.models.networks.batches import Drawn, Seeds
+from any2vec.models.networks.features import CachedFeatures, Moved
 from any2vec.models.networks.hot_rows import SCORES, STEPS, Asked, highest, num_targets, reverse_pagerank
-from any2vec.plan.lookahead.oracle import NextUseOracle
+from any2vec.models.networks.stages import BatchRead, planned
+from any2vec.tables.disk.trace import Trace
 from any2vec.types import Csr
 
 NODES = 5000
@@ -83,6 +86,22 @@ def test_scores_are_who_may_ask() -> None:
     assert highest(np.array([5, 9, 9, 1, 9]), 2).tolist() == [1, 2]
 
 
+def read_by(features: CachedFeatures, trace: list[np.ndarray], ahead: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(ids, rows) of each batch, planned where the policy asks for it."""
+    if not features.needs_next_uses:
+        yield from ((ids, features.take(ids)) for ids in trace)
+        return
+    none = np.empty(0, np.int64)
+    coming = (
+        BatchRead(Drawn(step, Seeds(none, None, 0), ids.astype(np.int32), None, len(ids), 0), none, None, None, Moved())
+        for step, ids in enumerate(trace)
+    )
+    with Trace(1000) as kept:
+        for one in planned(coming, features, ahead, kept):
+            assert one.placed is not None
+            yield one.id_U, features.read(one.id_U, one.placed)[0]
+
+
 def test_belady_misses_least_and_what_is_not_planned_moves_nothing(tmp_path: Path) -> None:
     """Of a trace that is known to its end; the values are the file's."""
     rows, scales, file = stored(tmp_path, 8, np.float32)
@@ -94,10 +113,8 @@ def test_belady_misses_least_and_what_is_not_planned_moves_nothing(tmp_path: Pat
         kept = highest(counts, 50) if policy == "static" else None
         reader = RowFile(file.path, np.dtype(np.float32), NODES, 8)
         features = CachedFeatures(reader, scales, 50, policy, kept)
-        if policy == "belady":
-            features.oracle = NextUseOracle(lambda step: trace[step], 0, len(trace), len(trace))
-        for ids in trace:
-            assert np.array_equal(features.take(ids, is_planned=True), rows[ids])
+        for ids, row_UD in read_by(features, trace, len(trace)):
+            assert np.array_equal(row_UD, rows[ids])
             before = len(features.residency)
             if policy == "belady":
                 counted = features.moved

@@ -54,6 +54,20 @@ class Seeds(NamedTuple):
     """items that the batch learns from; the loss is their mean"""
 
 
+class Drawn(NamedTuple):
+    """A batch whose features have not been read."""
+
+    number: int
+    seeds: Seeds
+    node_M: np.ndarray | None
+    """integers: nodes whose features are read; None: none are, for `make` has them"""
+    edges: Any
+    """along which messages go: a named tuple, whose arrays may wait on disk, or None; `make` alone knows what it is"""
+    num_nodes: int
+    """whose features the batch reads"""
+    num_edges: int
+
+
 class Batch(NamedTuple):
     """What a step learns from."""
 
@@ -68,7 +82,8 @@ class Batch(NamedTuple):
 
 
 class Batches(Protocol):
-    """The batches of any epoch, by number. Threads call `make` one after the other."""
+    """The batches of any epoch, by number: drawn, read and made by stages (`stages.py`), each of which may have a
+    thread of its own, and takes one after the other."""
 
     reader: Reader
     is_owned: bool
@@ -82,9 +97,12 @@ class Batches(Protocol):
     def batch_size(self) -> int:
         """Items of a batch, the last one apart."""
 
-    def make(self, epoch: int, number: int) -> Batch: ...
+    def draw(self, epoch: int, number: int) -> Drawn: ...
 
-    def trial(self) -> Batch:
+    def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
+        """x_MD: float32: the rows of `node_M`."""
+
+    def trial(self) -> Drawn:
         """A small one, by which kernels are compiled."""
 
     def nodes_of(self, epoch: int, number: int) -> np.ndarray:
@@ -92,25 +110,26 @@ class Batches(Protocol):
 
 
 class Reader:
-    """Reads features, and counts."""
+    """Features, and what reading them for batches that have been trained came to."""
 
     def __init__(self, features: Features) -> None:
         self.features = features
         self.sampled = 0
         """nodes whose features batches have read"""
+        self.num_edges = 0
+        """along which their messages went"""
         self.moved = Moved()
-        """what they came to, where features are on disk"""
+        """what it came to, where features are on disk"""
 
-    def rows(self, node_M: np.ndarray, is_planned: bool = True) -> torch.Tensor:
-        """float32 (M, D); is_planned: they are those of the next batch of a plan."""
-        self.sampled += len(node_M)
-        features = self.features
-        if not isinstance(features, CachedFeatures):
-            return torch.from_numpy(features.take(node_M))
-        before = features.moved
-        x_MD = torch.from_numpy(features.take(node_M, is_planned))
-        self.moved = self.moved.plus(*np.subtract(features.moved, before).tolist())
-        return x_MD
+    def rows(self, node_M: np.ndarray) -> torch.Tensor:
+        """float32 (M, D); of no batch of a plan."""
+        return torch.from_numpy(self.features.take(node_M))
+
+    def count(self, drawn: Drawn, moved: Moved) -> None:
+        """A batch has been read, and is trained."""
+        self.sampled += drawn.num_nodes
+        self.num_edges += drawn.num_edges
+        self.moved = self.moved.plus(*moved)
 
     @property
     def bytes_filled(self) -> int:
@@ -141,11 +160,16 @@ class SampledBatches:
     def num_items(self) -> int:
         return self._objective.num_items
 
-    def make(self, epoch: int, number: int) -> Batch:
-        return self._of(self._seeds(epoch, number), epoch, number, is_planned=True)
+    def draw(self, epoch: int, number: int) -> Drawn:
+        return self._of(self._seeds(epoch, number), epoch, number)
 
-    def trial(self) -> Batch:
-        return self._of(self._objective.trial(), 0, 0, is_planned=False)
+    def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
+        assert x_MD is not None
+        seeds, blocks = drawn.seeds, blocks_of(drawn.edges, self._degree_N)
+        return Batch(x_MD, blocks, torch.arange(len(seeds.node_B)), seeds.target, seeds.size, drawn.number)
+
+    def trial(self) -> Drawn:
+        return self._of(self._objective.trial(), 0, 0)
 
     def nodes_of(self, epoch: int, number: int) -> np.ndarray:
         found = self._sampler.sample(self._seeds(epoch, number).node_B, epoch, number)
@@ -154,10 +178,9 @@ class SampledBatches:
     def _seeds(self, epoch: int, number: int) -> Seeds:
         return self._objective.seeds(epoch, number, number * self.batch_size, (number + 1) * self.batch_size)
 
-    def _of(self, seeds: Seeds, epoch: int, number: int, is_planned: bool) -> Batch:
+    def _of(self, seeds: Seeds, epoch: int, number: int) -> Drawn:
         found = self._sampler.sample(seeds.node_B, epoch, number)
-        x_MD, blocks = self.reader.rows(found.node_M, is_planned), blocks_of(found, self._degree_N)
-        return Batch(x_MD, blocks, torch.arange(len(seeds.node_B)), seeds.target, seeds.size, number)
+        return Drawn(number, seeds, found.node_M, found, len(found.node_M), len(found.neighbor_S))
 
 
 class WholeBatches:
@@ -178,14 +201,16 @@ class WholeBatches:
     def batch_size(self) -> int:
         return max(1, self.num_items)
 
-    def make(self, epoch: int, number: int) -> Batch:
-        seeds = self._objective.all_seeds(epoch)
-        x_ND, block = self.whole()
-        self.reader.sampled += len(x_ND)
-        return Batch(x_ND, [block], torch.from_numpy(seeds.node_B), seeds.target, seeds.size, number)
+    def draw(self, epoch: int, number: int) -> Drawn:
+        num_nodes, num_edges = len(self._csr.indptr) - 1, len(self._csr.indices)
+        return Drawn(number, self._objective.all_seeds(epoch), None, None, num_nodes, num_edges)
 
-    def trial(self) -> Batch:
-        return self.make(0, 0)
+    def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
+        (x_ND, block), seeds = self.whole(), drawn.seeds
+        return Batch(x_ND, [block], torch.from_numpy(seeds.node_B), seeds.target, seeds.size, drawn.number)
+
+    def trial(self) -> Drawn:
+        return self.draw(0, 0)
 
     def nodes_of(self, epoch: int, number: int) -> np.ndarray:
         return np.arange(len(self._csr.indptr) - 1)

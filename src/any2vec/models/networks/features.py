@@ -12,7 +12,6 @@ import numpy as np
 
 from any2vec.data.attributed.features import FeatureRows
 from any2vec.data.attributed.row_file import RowFile
-from any2vec.plan.lookahead.oracle import NextUseOracle
 from any2vec.tables.residency.residency import Placed, Residency
 
 
@@ -44,8 +43,6 @@ class CachedFeatures:
         self._scale_N = scale_N
         self._row_RD = np.empty((num_rows, file.columns), file.dtype)
         self._lock = threading.Lock()
-        self.oracle: NextUseOracle | None = None
-        """of batches that are planned, where the policy needs to know when rows are used next"""
         self.bytes_filled = 0
         """read beforehand"""
         if kept is not None:
@@ -59,23 +56,49 @@ class CachedFeatures:
         """D"""
         return self.file.columns
 
-    def take(self, ids: np.ndarray, is_planned: bool = False) -> np.ndarray:
-        """float32 (K, D): the rows of ids, integers (K,) in [0, N). is_planned: those of the oracle's next batch.
+    def take(self, ids: np.ndarray) -> np.ndarray:
+        """float32 (K, D): the rows of ids, integers (K,) in [0, N). Where plans decide it changes nothing.
 
         Raises:
             FormatError: the file is cut. StorageError: it cannot be read.
         """
         id_U, place_K = np.unique(np.asarray(ids, np.int64), return_inverse=True)
         with self._lock:
-            row_UD = self._rows(id_U, self._placed(id_U, is_planned))
-        return FeatureRows(row_UD, self._scale_N[id_U] if len(self._scale_N) else self._scale_N).take(place_K)
+            row_UD = self._rows(id_U, self.residency.held(id_U) if self.needs_next_uses else self.residency.place(id_U))
+        return self.rows_of(id_U, row_UD).take(place_K)
 
-    def _placed(self, id_U: np.ndarray, is_planned: bool) -> Placed:
-        """Where rows stand; what is not planned changes nothing where plans decide."""
-        residency = self.residency
-        if is_planned and self.oracle is not None:
-            return residency.place(id_U, self.oracle.next_uses(id_U, residency.expect))
-        return residency.held(id_U) if residency.policy.needs_next_uses else residency.place(id_U)
+    @property
+    def needs_next_uses(self) -> bool:
+        """Whether batches are planned: `expect` and `place` tell when rows are used next."""
+        return self.residency.policy.needs_next_uses
+
+    def expect(self, id_U: np.ndarray, step: int) -> None:
+        """A step to come reads these rows, int64, ascending, none twice."""
+        with self._lock:
+            self.residency.expect(id_U, step)
+
+    def place(self, id_U: np.ndarray, next_U: np.ndarray | None) -> Placed:
+        """Choose places for the rows of a batch, which `read` fills before anything else is read.
+
+        next_U: the step that uses each next, where batches are planned.
+        """
+        with self._lock:
+            return self.residency.place(id_U, next_U)
+
+    def read(self, id_U: np.ndarray, placed: Placed) -> tuple[np.ndarray, Moved]:
+        """The rows, as the file has them, of different ids, ascending, in the places that `place` gave; and what that
+        came to. Those that come in are copied from what the batch has read (Ginex's changesets).
+
+        Raises: as `take`.
+        """
+        with self._lock:
+            before = self.moved
+            row_UD = self._rows(id_U, placed)
+            return row_UD, Moved(*np.subtract(self.moved, before).tolist())
+
+    def rows_of(self, id_U: np.ndarray, row_UD: np.ndarray) -> FeatureRows:
+        """Of rows as the file has them."""
+        return FeatureRows(row_UD, self._scale_N[id_U] if len(self._scale_N) else self._scale_N)
 
     def _rows(self, id_U: np.ndarray, placed: Placed) -> np.ndarray:
         """As the file has them, of different ids, ascending."""

@@ -1,4 +1,5 @@
-"""Trains a graph network batch after batch (`batches.py`), by what its objective (`objectives.py`) makes of them.
+"""Trains a graph network batch after batch (`batches.py`), as they come (`stages.py`), by what its objective
+(`objectives.py`) makes of them.
 
 What a step does depends on (seed, epoch, batch) alone: seeds' order, neighbors and dropout. So a run that goes on from
 a checkpoint gives the bits of one that was never stopped, where one thread trains.
@@ -7,8 +8,7 @@ a checkpoint gives the bits of one that was never stopped, where one thread trai
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
@@ -18,11 +18,11 @@ from any2vec.data.attributed.features import FeatureRows
 from any2vec.errors import InputError
 from any2vec.models.networks.batches import Batch, Features, LearnerData, WholeBatches, batches_of
 from any2vec.models.networks.config import GraphNetwork
-from any2vec.models.networks.features import CachedFeatures, Moved
+from any2vec.models.networks.features import Moved
 from any2vec.models.networks.inference import Inference
 from any2vec.models.networks.network import Network, load_weights
 from any2vec.models.networks.objectives import objective_of
-from any2vec.plan.lookahead.oracle import NextUseOracle
+from any2vec.models.networks.stages import BatchStages
 from any2vec.types import Span, State, Stats, Work
 
 _NET, _FIRST, _SECOND = "net.", "adam.first.", "adam.second."
@@ -35,7 +35,7 @@ class GraphLearner:
     """One host's learner.
 
     Args:
-        threads: 2 or more: batches are sampled ahead beside the training.
+        threads: 2 or more: batches are made beside the training.
         inference_bytes: of memory for layers of all nodes; 0: half of the machine's.
     """
 
@@ -43,7 +43,6 @@ class GraphLearner:
         self, model: GraphNetwork, data: LearnerData, seed: int, threads: int, inference_bytes: int = 0
     ) -> None:
         self.model, self.data, self.seed, self._inference_bytes = model, data, seed, inference_bytes
-        self._ahead = ThreadPoolExecutor(1, thread_name_prefix="any2vec-batches") if threads > 1 else None
         self.objective = objective_of(model, data, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(_stream(seed, _INIT))
@@ -52,6 +51,7 @@ class GraphLearner:
             self.network.parameters(), lr=model.learning_rate, weight_decay=model.weight_decay
         )
         self.batches = batches_of(model, data, self.objective, self.network, seed)
+        self.stages = BatchStages(self.batches, threads)
 
     def use_features(self, features: Features) -> None:
         """Read them in place of those given."""
@@ -61,24 +61,15 @@ class GraphLearner:
     @property
     def num_batches(self) -> int:
         """Of an epoch."""
-        return -(-self.batches.num_items // self.batches.batch_size)
+        return self.stages.per_epoch
 
     def compile(self) -> None:
         """Compile the kernels, or load them from the cache."""
-        reader = self.batches.reader
-        sampled, moved, before = reader.sampled, reader.moved, _copied(weights_of(self.network))
-        self._loss(self.batches.trial(), 0).backward()
+        drawn, before = self.batches.trial(), _copied(weights_of(self.network))
+        x_MD = None if drawn.node_M is None else self.batches.reader.rows(drawn.node_M)
+        self._loss(self.batches.make(drawn, x_MD), 0).backward()
         self._optimizer.zero_grad()
         load_weights(self.network, before)  # what a network has seen of batches, too
-        reader.sampled, reader.moved = sampled, moved
-
-    def look_ahead(self, first_step: int, num_steps: int, batches: int) -> None:
-        """Let features on disk know what so many batches to come will read; steps are batches, over all epochs."""
-        features, per_epoch = self.data.features, self.num_batches
-        if isinstance(features, CachedFeatures) and features.residency.policy.needs_next_uses:
-            features.oracle = NextUseOracle(
-                lambda step: self.batches.nodes_of(*divmod(step, per_epoch)), first_step, num_steps, batches
-            )
 
     def run(self, work: Work[Span]) -> Stats:
         """Train the batches of some positions of an epoch.
@@ -86,8 +77,10 @@ class GraphLearner:
         Raises:
             InputError: the loss is no number any more.
         """
-        began, total, items = time.process_time(), 0.0, 0
-        for batch in self._batches(work):
+        began, total, items, spent = time.process_time(), 0.0, 0, self.stages.spent["train"]
+        size, step = self.batches.batch_size, work.epoch * self.num_batches
+        for batch in self.stages.steps(step + work.payload.start // size, step - (-work.payload.stop // size)):
+            started = time.perf_counter()
             loss = self._loss(batch, work.epoch)
             self._optimizer.zero_grad()
             loss.backward()
@@ -95,6 +88,7 @@ class GraphLearner:
             total += float(loss.detach()) * batch.size
             items += batch.size
             del batch, loss  # before the next one is made, or all nodes are scored
+            spent.at_work += time.perf_counter() - started
         if not np.isfinite(total):
             raise InputError("The loss is no number any more: the training has diverged; lower learning_rate.")
         return Stats(items, total, items, time.process_time() - began)
@@ -105,8 +99,7 @@ class GraphLearner:
 
     def close(self) -> None:
         """Nothing follows."""
-        if self._ahead is not None:
-            self._ahead.shutdown(wait=True, cancel_futures=True)
+        self.stages.close()
         self.batches.reader.close()
 
     @cached_property
@@ -119,7 +112,10 @@ class GraphLearner:
 
     def validate(self) -> Mapping[str, float]:
         """Scores of the network at hand by name, from all neighbors; more is better."""
-        return self.objective.validate(self.network, self.inference)
+        began, spent = time.perf_counter(), self.stages.spent["validate"]
+        found = self.objective.validate(self.network, self.inference)
+        spent.at_work += time.perf_counter() - began
+        return found
 
     def state_dict(self) -> State:
         """Weights."""
@@ -134,13 +130,17 @@ class GraphLearner:
                 found[_FIRST + name], found[_SECOND + name] = kept["exp_avg"].numpy(), kept["exp_avg_sq"].numpy()
                 steps = float(kept["step"])
         reader = self.batches.reader
-        return found | {_ABOUT: np.array([steps, reader.sampled, *reader.moved])}
+        return found | {_ABOUT: np.array([steps, reader.sampled, reader.num_edges, *reader.moved])}
 
     def load_state_dict(self, state: State, memory: State) -> None:
         """Go on from there. KeyError or ValueError where it is no such state."""
-        steps, sampled, missed, num_bytes = memory[_ABOUT].tolist()
+        steps, sampled, num_edges, missed, num_bytes = memory[_ABOUT].tolist()
         reader = self.batches.reader
-        reader.sampled, reader.moved = int(sampled), Moved(int(missed), int(num_bytes))
+        reader.sampled, reader.num_edges, reader.moved = (
+            int(sampled),
+            int(num_edges),
+            Moved(int(missed), int(num_bytes)),
+        )
         load_weights(self.network, network_weights(state))
         for name, parameter in self.network.named_parameters():
             if steps:
@@ -148,20 +148,6 @@ class GraphLearner:
                     "step": torch.tensor(float(steps)),
                     "exp_avg": torch.tensor(memory[_FIRST + name]), "exp_avg_sq": torch.tensor(memory[_SECOND + name]),
                 }  # fmt: skip
-
-    def _batches(self, work: Work[Span]) -> Iterator[Batch]:
-        """Those of a work, in order; with several threads the next one is made meanwhile."""
-        size, make = self.batches.batch_size, self.batches.make
-        numbers = range(work.payload.start // size, -(-work.payload.stop // size))
-        if self._ahead is None:
-            yield from (make(work.epoch, number) for number in numbers)
-            return
-        coming = [self._ahead.submit(make, work.epoch, number) for number in numbers[:1]]
-        for number in numbers[1:]:
-            coming.append(self._ahead.submit(make, work.epoch, number))
-            yield coming.pop(0).result()
-        for last in coming:
-            yield last.result()
 
     def _loss(self, batch: Batch, epoch: int) -> torch.Tensor:
         draws = torch.Generator().manual_seed(_stream(self.seed, _DROPOUT, epoch, batch.number))

@@ -25,6 +25,8 @@ SLOT_BYTES = 96
 """of a row of features in memory, beside the row: its place in the map of ids, its id, and what policies remember"""
 _AHEAD_BYTES = 80
 """of a row that a batch to come reads: its id, when it is read next, and where the table of uses has it"""
+_TRACE = 128
+"""of what is free, one part in so many that samples of batches to come may take; the others wait on disk"""
 _KEPT, _HELD, _PER_EDGE = 4, 3, 5
 """arrays like the weights that a run keeps: they, two moments, the best epoch's; arrays (M, columns) of a layer at the
 peak; arrays (edges, heads) of one that attends: weights, what is dropped, gradients"""
@@ -62,6 +64,8 @@ class NetworkPlan(NamedTuple):
     """what was chosen, and why; empty without a budget"""
     num_ahead: int = 0
     """batches whose nodes are known before they are read"""
+    trace_bytes: int = 0
+    """of their samples, in memory"""
 
 
 def _columns(metadata: Mapping[str, Any]) -> tuple[int, int]:
@@ -107,6 +111,8 @@ def plan_network(
         return NetworkPlan(None, parts["a batch"] - stays + left, f"all {nodes:,} rows in memory: {size(whole)} fit")
     reached = reached_by_hop(model, metadata)[0][-1]
     ahead = int(_AHEAD_BYTES * reached)
+    trace = free // _TRACE if num_ahead != 0 else 0
+    free -= trace
     if num_ahead is None:
         num_ahead = batches_ahead(int(_CACHE * free) // (row_bytes + SLOT_BYTES), reached)
     num_ahead = min(num_ahead, max(1, int(_AHEAD * free) // ahead))
@@ -119,7 +125,7 @@ def plan_network(
     )
     if num_ahead:
         sentence += f"; which rows the next {num_ahead} batches read is known: {size(num_ahead * ahead)}"
-    return NetworkPlan(rows, inference, sentence, num_ahead)
+    return NetworkPlan(rows, inference, sentence, num_ahead, trace)
 
 
 def batches_ahead(rows: int, reached: float) -> int:

@@ -60,7 +60,7 @@ class NetworkProgram(InMemoryProgram):
             prepared.file.close()
         items, size = self.learner.batches.num_items, self.learner.batches.batch_size
         self.schedule = self._resumed(EpochSchedule(bounds=(0, items), epochs=run.epochs, unit=size, piece=size), 1)
-        self.learner.look_ahead(self.schedule.step, self.schedule.num_steps, self.plan.num_ahead)
+        self.learner.stages.plan(self.schedule.num_steps, self.plan.num_ahead, self.plan.trace_bytes)
         self.driver = LocalDriver()
         self._scored: tuple[NetworkClassifier, np.ndarray, np.ndarray] | None = None
 
@@ -106,7 +106,7 @@ class NetworkProgram(InMemoryProgram):
             "best_epoch": epochs, "epochs_done": epochs, "rows_read": reader.sampled,
             "dim": vectors.shape[1], "batch_order": learner.objective.order,
             **reader.moved._asdict(), "bytes_filled": reader.bytes_filled, "features": self.plan.sentence,
-            "inference": learner.inference.counts._asdict(),
+            "inference": learner.inference.counts._asdict(), **learner.stages.summary(recorder.seconds),
         }  # fmt: skip
 
     def _score(self) -> tuple[NetworkClassifier, np.ndarray, np.ndarray]:
