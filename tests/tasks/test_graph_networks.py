@@ -235,6 +235,11 @@ def test_two_threads_read_the_same_batches(graph: AttributedGraph) -> None:
     one, two = (trained(graph, MODELS[0], threads=threads) for threads in (1, 2))
     assert one.summary["rows_read"] == two.summary["rows_read"]
     np.testing.assert_allclose(one.embeddings.vectors, two.embeddings.vectors, atol=1e-3)
+    for summary in (one.summary, two.summary):
+        spent = summary["seconds_by_stage"]
+        assert {name for name, seconds in spent.items() if seconds} == {"sample", "gather", "train", "validate"}
+        assert sum(spent.values()) > 0 < summary["edges_per_s"] and summary["trace_bytes_spilled"] == 0
+    assert one.summary["waits_by_stage"] == {} and two.summary["waits_by_stage"]["train"]["for_input"] > 0
 
 
 def test_patience_ends_a_run_and_the_best_epoch_is_the_result(graph: AttributedGraph) -> None:

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from zlib import crc32
 
 import numpy as np
+import torch
 
 from any2vec import AttributedGraph, GraphSAGE
 from any2vec.data.attributed.row_file import RowFile
+from any2vec.models.networks.batches import Batch, Drawn, LearnerData, SampledBatches
 from any2vec.models.networks.features import CachedFeatures
 from any2vec.models.networks.hot_rows import SCORES, Asked, highest
-from any2vec.models.networks.learner import GraphLearner, LearnerData
+from any2vec.models.networks.learner import GraphLearner
+from any2vec.models.networks.stages import BatchStages
 from any2vec.types import ProgressLine, Round, Span, Work
 
 POLICIES = ("degree", "presampled", "lru", "fifo", "belady")
@@ -24,17 +28,17 @@ AHEAD = 20
 """batches that Belady knows"""
 
 
-class Checked(CachedFeatures):
+class Checked(SampledBatches):
     """Counts rows that were served, and those that are another's."""
 
     served = wrong = 0
     known_N = np.empty(0, np.uint32)
 
-    def take(self, ids: np.ndarray, is_planned: bool = False) -> np.ndarray:
-        row_KD = super().take(ids, is_planned)
-        self.served += len(ids)
-        self.wrong += int((checksums(row_KD) != self.known_N[ids]).sum())
-        return row_KD
+    def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
+        assert x_MD is not None and drawn.node_M is not None
+        self.served += len(x_MD)
+        self.wrong += int((checksums(x_MD.numpy()) != self.known_N[drawn.node_M]).sum())
+        return super().make(drawn, x_MD)
 
 
 def main(folder: str, rows: str, epochs: str) -> None:
@@ -54,21 +58,21 @@ def checked(
 ) -> dict[str, int]:
     """Rows served, wrong and missed in so many epochs of two threads."""
     learner, kept = GraphLearner(model, data, 1, 2), None
+    batches = Checked(model, data, learner.objective, 1)
     if policy in SCORES:
-        asked = Asked(
-            data.csr, data.rows["train"], lambda: (learner.nodes_of(0, at) for at in range(learner.num_batches))
-        )
-        kept = highest(SCORES[policy](asked), rows)
-    features = Checked(file, np.empty(0, np.float32), rows, "static" if policy in SCORES else policy, kept)
-    features.known_N = known_N
-    learner.data = data._replace(features=features)
-    learner.look_ahead(0, epochs * learner.num_batches, AHEAD)
+        sampled = partial(map, partial(batches.nodes_of, 0), range(learner.num_batches))
+        kept = highest(SCORES[policy](Asked(data.csr, data.rows["train"], sampled)), rows)
+    features = CachedFeatures(file, np.empty(0, np.float32), rows, "static" if policy in SCORES else policy, kept)
+    batches.known_N = known_N
+    learner.batches, learner.stages = batches, BatchStages(batches, 2)
+    learner.use_features(features)
+    learner.stages.plan(epochs * learner.num_batches, AHEAD)
     learner.compile()
     num = len(data.rows["train"])
     for epoch in range(epochs):
         learner.run(Work(Span(0, num, ProgressLine(0, num, 0.0, 0.0)), epoch, Round(0), 0.0))
     learner.close()
-    return {"served": features.served, "wrong": features.wrong, "missed": features.moved.rows_missed}
+    return {"served": batches.served, "wrong": batches.wrong, "missed": features.moved.rows_missed}
 
 
 def checksums(row_KD: np.ndarray) -> np.ndarray:
