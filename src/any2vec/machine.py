@@ -30,6 +30,8 @@ _COMPILER = 100 << 20
 """bytes of what kernels, libraries and threads will yet take"""
 _LIBRARIES = 150 << 20
 """bytes of mapped files that are code, at most"""
+_KERNELS = 200 << 20
+"""bytes of a process that has loaded kernels, the compiler's code and data among them"""
 OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 """by which programs of this machine call a server on it"""
 
@@ -145,9 +147,12 @@ def resident_bytes() -> tuple[int, int]:
 
 
 def process_bytes() -> int:
-    """What the process has now, and what compiling and libraries will yet take."""
+    """What the process has now, or will have as soon as it loads kernels, and what compiling and libraries will take.
+
+    So a command that has loaded them to read its data says no more than one that has yet to load them.
+    """
     anonymous, mapped = resident_bytes()
-    return anonymous + min(mapped, _LIBRARIES) + _COMPILER  # mapped data go when their room is wanted
+    return max(anonymous + min(mapped, _LIBRARIES), _KERNELS) + _COMPILER  # mapped data go when their room is wanted
 
 
 def peak_resident_bytes() -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.errors import InputError, Interrupted, StorageError
 from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions
-from any2vec.plan.order.buffer import BufferPlan
+from any2vec.plan.order.buffer import SLACK, BufferPlan
 from any2vec.tables.disk.checking import check_folders
 from any2vec.tasks.words import budget as word_budget
 from any2vec.tasks.words import table as word_table
@@ -269,3 +271,22 @@ def test_a_budget_that_is_too_small(text: Path, tmp_path: Path) -> None:
     assert found.exit_code == 2 and found.stderr.count("\n") == 1
     assert "needs memory " in found.stderr and "got 1,000,000 bytes" in found.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_commands_name_the_same_least_memory(text: Path, tmp_path: Path) -> None:
+    """Those that have loaded kernels to read the text, and one that found it read: each a process of its own."""
+
+    def named(*words: str) -> int:
+        """MB that a refusal names."""
+        done = subprocess.run(
+            [sys.executable, "-m", "any2vec", words[0], "skipgram", str(text), "--memory", "1MB", *words[1:]],
+            cwd=tmp_path, env=os.environ | {"ANY2VEC_CACHE": str(tmp_path / "cache")}, capture_output=True, text=True,
+            timeout=300,
+        )  # fmt: skip
+        said = re.search(r"needs memory (\d+)MB at least", done.stderr)
+        assert done.returncode == 2 and said, done.stderr
+        return int(said[1])
+
+    named("estimate")  # compiles what reading needs
+    found = [named(*words) for words in (("estimate",), ("train", "--out", "run"), ("train", "--out", "run"))]
+    assert max(found) - min(found) <= SLACK / 1e6, found
