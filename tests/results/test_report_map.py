@@ -144,3 +144,24 @@ def test_a_browser_finds_items_and_their_neighbors(tmp_path: Path) -> None:
         browser.wait("document.querySelectorAll('#map text').length > 3")
         browser.read("document.querySelector('#map-legend button').click()")
         assert browser.read("document.querySelectorAll('#map circle.faint').length") > 0
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_every_point_is_whole_within_the_map(width: int, tmp_path: Path) -> None:
+    vectors = rows(200)
+    vectors[:, 0] += np.arange(200) // 4 % 2 * 9  # groups of outliers on all sides
+    Embeddings([f"w{one}" for one in range(200)], vectors).save(tmp_path / "run")
+    page = write_report(tmp_path / "run")
+    data = json.loads(page.read_text().split('id="map-data">')[1].split("</script>")[0])
+    assert max(up for _, _, up, *_ in data["items"]) > 1 and min(across for _, across, *_ in data["items"]) < 0
+    with Browser() as browser:
+        browser.open(page.as_uri())
+        browser.look(width, 900)
+        browser.wait("document.querySelectorAll('#map circle').length === 200")
+        inside = "box.left >= map.left && box.top >= map.top && box.right <= map.right && box.bottom <= map.bottom"
+        outside = (
+            "(() => { const map = document.querySelector('#map svg').getBoundingClientRect();"
+            " return [...document.querySelectorAll('#map circle')].filter(dot => {"
+            f" const box = dot.getBoundingClientRect(); return !({inside}); }}).length; }})()"
+        )
+        assert browser.wait(f"{outside} === 0")

@@ -2,7 +2,7 @@
 (() => {
   const data = JSON.parse(document.getElementById("map-data").textContent);
   const box = document.getElementById("map"), svg = box.querySelector("svg"), about = document.getElementById("map-about");
-  const MOST = 40, space = "http://www.w3.org/2000/svg";
+  const MOST = 40, EDGE = 12, BEYOND = 0.03, space = "http://www.w3.org/2000/svg";
   let WIDE = 1000, HIGH = 680;
   const make = (tag, kind, text) => { const it = document.createElement(tag); if (kind) it.className = kind;
     if (text !== undefined) it.textContent = text; return it; };
@@ -25,7 +25,10 @@
     left *= wide / WIDE; WIDE = wide;
     const high = Math.round(Math.max(340, 0.66 * WIDE)); top *= high / HIGH; HIGH = high;
     svg.setAttribute("viewBox", `0 0 ${WIDE} ${HIGH}`);
-    for (const item of items) { item.x = 25 + item.across * (WIDE - 110); item.y = 20 + (1 - item.up) * (HIGH - 40); }
+    for (const item of items) {  // outliers lie a little beyond 0 to 1
+      item.x = EDGE + (item.across + BEYOND) / (1 + 2 * BEYOND) * (WIDE - EDGE - 85);
+      item.y = EDGE + (1 + BEYOND - item.up) / (1 + 2 * BEYOND) * (HIGH - 2 * EDGE);
+    }
     redraw();
   }
   let zoom = 1, left = 0, top = 0, picked = -1, found = new Set(), shown = -2, waiting = 0;
