@@ -119,7 +119,7 @@ def test_what_back_propagation_cannot_do(planted: dict[str, Any], tmp_path: Path
 
 def test_labels_and_splits_in_memory(planted: dict[str, Any]) -> None:
     for name, value, sentence in (
-        ("labels", np.full(90, -2), "labels must be whole numbers from 0"),
+        ("labels", np.full(90, -2), r"labels must be whole numbers from 0 \(-1 for none\) or names"),
         ("labels", np.zeros(89, int), "one for each of 90 nodes"),
         ("split", {"train": [0, 90]}, "rows beyond the 90 nodes"),
     ):

@@ -274,5 +274,32 @@ def test_new_nodes_features_of_embeddings_and_the_estimator(planted: dict[str, A
     assert own.fit(graph, planted["x"], label).classifier_.weights[0].w_IO.shape == (24, 8)
 
 
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_classes_have_names_and_nodes_their_numbers(planted: dict[str, Any], hosts: int) -> None:
+    names = np.array(["tea", "cup", "saw"], object)[planted["y"]]
+    names[::9] = None
+    of_node = {node: name for node, name in enumerate(names) if name is not None}
+    number = np.where(names == None, -1, planted["y"])  # noqa: E711  by element
+    graph = any2vec.read_graph(planted["edges"])
+    spread = any2vec.HostOptions(hosts=hosts) if hosts > 1 else None
+    found = [
+        any2vec.fit(any2vec.GAMLP(**SMALL), planted["edges"] if spread else graph, epochs=9, seed=2, hosts=spread,
+                    nodes=any2vec.NodeOptions(features=planted["x"], labels=labels))
+        for labels in (names, of_node, number)
+    ]  # fmt: skip
+    assert found[0].scorer.classes == found[1].scorer.classes == ["cup", "saw", "tea"]
+    assert found[0].embeddings.vectors.tobytes() == found[1].embeddings.vectors.tobytes()
+    assert list(found[2].embeddings) == list(range(90))
+    assert found[0].summary["data"]["num_train"] == found[2].summary["data"]["num_train"] == 80
+
+
+def test_an_estimator_tells_classes_by_name(planted: dict[str, Any]) -> None:
+    names = np.array(["tea", "cup", "saw"], object)[planted["y"]]
+    estimator = any2vec.GAMLPClassifier(**SMALL, epochs=60, seed=2).fit(planted["edges"], planted["x"], names)
+    assert estimator.classes_.tolist() == ["cup", "saw", "tea"]
+    names[0] = None
+    assert estimator.score(planted["edges"], planted["x"], names) > 0.85
+
+
 def _pairs(path: Path) -> list[list[str]]:
     return [line.split() for line in path.read_text().splitlines()]

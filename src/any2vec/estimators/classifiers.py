@@ -20,7 +20,7 @@ from any2vec.data.options import GraphOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.estimators.base import OWN, config_of, with_parameters
-from any2vec.tasks.layers.prepare import answer_nodes
+from any2vec.tasks.layers.prepare import answer_nodes, is_class
 
 
 @with_parameters(
@@ -146,7 +146,8 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):
         Args:
             graph: what `any2vec.fit` takes for nodes; its ids are rows of X (of `Embeddings`: their keys).
             X: features (N, D): an array, a SciPy sparse one, `Embeddings`, or a path of such.
-            y: int (N,), -1 where a node has no class; or a path of `node class` lines.
+            y: (N,): whole numbers, -1 where a node has no class, or names, None where it has none; a dict of node ->
+                class; or a path of `node class` lines.
             split: dict of train, val, test -> rows, or a path; None: all nodes with a class train.
             hosts: `HostOptions`, or a number of processes.
         """
@@ -180,9 +181,9 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[self.decision_function(graph, X).argmax(axis=1)]
 
     def score(self, graph: Any, X: Any, y: Any) -> float:
-        """Share of the nodes with a class (y >= 0, int (N,)) for which it is predicted."""
+        """Share of the nodes with a class (y as `fit` takes it, (N,)) for which it is predicted."""
         truth = np.asarray(y)
-        known = truth >= 0
+        known = np.array([is_class(one) for one in truth.tolist()])
         return float((self.predict(graph, X)[known] == truth[known]).mean())
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -142,6 +142,18 @@ def test_each_new_line_is_trained_once_and_duplicates_are_counted() -> None:
     assert sum(batch.words for batch in batches) == sum(len(lines[number].split()) for number in ids)
 
 
+def test_a_list_of_lines_is_one_source_and_a_list_of_addresses_several(text: Path, tmp_path: Path) -> None:
+    lines = [*lines_of(300), "", "see http://example.org", "n" * 5000]
+    of_list, of_iterator = (
+        stream(StreamSkipGram(dim=4), given, options=StreamOptions(min_count=1)) for given in (lines, iter(lines))
+    )
+    assert of_list is not None and of_iterator is not None
+    assert of_list.summary["words"] == of_iterator.summary["words"] > 300
+    assert len(of_list.summary["sources"]) == 1
+    with pytest.raises(DataError, match=r"There is no file .*gone\.txt"):
+        stream("skipgram", [str(text), str(tmp_path / "gone.txt")])
+
+
 def test_steps_end_behind_so_many_batches() -> None:
     assert len(made(lines_of(400), [40], range(400), limits=Limits(steps=3))) == 3
 

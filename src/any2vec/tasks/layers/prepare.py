@@ -5,7 +5,7 @@ Legend: N nodes, D features, T training nodes, X columns of the augmented featur
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from any2vec.data.graph.augment import Features, augment, multiply, normalized_a
 from any2vec.data.graph.reader import open_graph
 from any2vec.data.io.files import fingerprint
 from any2vec.data.options import NodeOptions
+from any2vec.data.vocab.user_keys import UserKeys
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, FormatError, InputError
 from any2vec.evaluate.graph.logistic import PENALTIES, linear_models
@@ -43,7 +44,7 @@ class PreparedNodes:
 
     model: GAMLP
     options: NodeOptions
-    keys: Sequence[str]
+    keys: UserKeys
     adjacency: sparse.csr_array
     features: Features
     label_N: np.ndarray
@@ -96,7 +97,7 @@ def prepare_nodes(
             raise InputError(f"{model.name} learns classes of nodes from features: say where {name} are, --{name}.")
     opened = open_graph(data, graph, cache_dir, stage)
     keys, features = read_features(options.features)
-    row_of = {key: row for row, key in enumerate(keys)}
+    row_of = {name: row for row, name in enumerate(keys.names)}
     adjacency = adjacency_of(opened, row_of)
     label_N, classes = _labels(options.labels, row_of)
     rows = _split(options.split, row_of, label_N)
@@ -139,17 +140,18 @@ def adjacency_of(graph: Graph, row_of: dict[str, int]) -> sparse.csr_array:
     return normalized_adjacency(graph.csr, row_V, len(row_of))
 
 
-def read_features(source: Any) -> tuple[Sequence[str], Features]:
-    """(keys, float32 (N, D)): of arrays the rows' numbers as text, of embeddings their keys.
+def read_features(source: Any) -> tuple[UserKeys, Features]:
+    """(keys, float32 (N, D)): of arrays the rows' numbers, of embeddings their keys.
 
     Raises:
         DataError: it cannot be read, is no matrix, or holds a NaN or an infinite number.
     """
-    keys, matrix, name = open_features(source)
+    keys, matrix, name, are_integers = open_features(source)
     with np.errstate(over="ignore"):
         features = matrix.astype(np.float32)
     check_finite(features.data if sparse.issparse(features) else features, name)
-    return [str(row) for row in range(features.shape[0])] if keys is None else list(keys), features
+    names = [str(row) for row in range(features.shape[0])] if keys is None else list(keys)
+    return UserKeys(names, are_integers=are_integers), features
 
 
 class OpenFeatures(NamedTuple):
@@ -161,6 +163,8 @@ class OpenFeatures(NamedTuple):
     """dense or sparse"""
     name: str
     """for messages"""
+    are_integers: bool = True
+    """the keys, as their user knows them"""
 
 
 def open_features(source: Any) -> OpenFeatures:
@@ -178,19 +182,41 @@ def open_features(source: Any) -> OpenFeatures:
         except FormatError as error:
             raise DataError(f"Features are a .npy or .npz file, or vectors that any2vec reads. {error}") from error
     if isinstance(source, Embeddings):
-        return OpenFeatures(source.keys.names, open_matrix(source.vectors, name), name)
+        return OpenFeatures(
+            source.keys.names, open_matrix(source.vectors, name), name, are_integers=source.keys.are_integers
+        )
     return OpenFeatures(None, open_matrix(source, name), name)
+
+
+def _named_labels(found: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """As `_labels`, of names of classes, (N,); None, NaN, -1 and "" are none."""
+    is_known = np.array([is_class(one) for one in found.tolist()])
+    label_N = np.full(len(found), -1, np.int64)
+    names, label_N[is_known] = np.unique(found[is_known].astype(str), return_inverse=True)
+    return label_N, names.tolist()
+
+
+def is_class(name: Any) -> bool:
+    """Whether it is a class: not None, NaN, -1 or nothing."""
+    return name is not None and name == name and name not in (-1, "")
 
 
 def _labels(source: Any, row_of: dict[str, int]) -> tuple[np.ndarray, list[str]]:
     """(class of each node, -1 for none; names of the classes)."""
     label_N = np.full(len(row_of), -1, np.int64)
-    if not isinstance(source, str | Path):
+    if isinstance(source, Mapping):
+        rows = _rows([str(node) for node in source], row_of, "The labels")
+        given = np.full(len(row_of), None, object)
+        given[rows] = list(source.values())
+        label_N, classes = _labels(given, row_of)
+    elif not isinstance(source, str | Path):
         found = np.asarray(source)
+        if found.shape == label_N.shape and found.dtype.kind in "OUT":
+            return _named_labels(found)
         if found.shape != label_N.shape or found.dtype.kind not in "iu" or (found < -1).any():
             raise DataError(
-                f"labels must be whole numbers from 0, or -1 for none, one for each of {len(label_N):,} nodes, got "
-                f"{found.dtype} of {found.shape}."
+                f"labels must be whole numbers from 0 (-1 for none) or names (None for none), one for each of "
+                f"{len(label_N):,} nodes, got {found.dtype} of {found.shape}."
             )
         names, label = np.unique(found[found >= 0], return_inverse=True)
         label_N[found >= 0] = label
@@ -255,7 +281,7 @@ def _rows(nodes: Sequence[str], row_of: dict[str, int], name: str) -> np.ndarray
 
 def answer_nodes(
     classifier: NodeClassifier, data: Any, features: Any, graph: GraphOptions | None = None
-) -> tuple[Sequence[str], np.ndarray, np.ndarray]:
+) -> tuple[UserKeys, np.ndarray, np.ndarray]:
     """(keys, vectors float32 (N, width), scores of the classes (N, C)) of a graph's nodes, new ones or old.
 
     Inductive: the graph need not be that of the training, its features mean the same.
@@ -265,7 +291,7 @@ def answer_nodes(
     """
     opened = open_graph(data, graph, None, None)
     keys, found = read_features(features)
-    return keys, *classifier.answer(adjacency_of(opened, {key: row for row, key in enumerate(keys)}), found)
+    return keys, *classifier.answer(adjacency_of(opened, {name: row for row, name in enumerate(keys.names)}), found)
 
 
 def stored_options(options: NodeOptions, folder: Path) -> NodeOptions:
@@ -274,13 +300,20 @@ def stored_options(options: NodeOptions, folder: Path) -> NodeOptions:
     if options.features is not None and not isinstance(options.features, str | Path):
         found["features"] = _store_features(options.features, folder)
     if options.labels is not None and not isinstance(options.labels, str | Path):
-        labels = enumerate(np.asarray(options.labels).tolist())
-        lines = [f"{_name(options.features, row)}\t{label}\n" for row, label in labels if label >= 0]
-        found["labels"] = _store_lines(folder / "labels.tsv", lines)
+        found["labels"] = _store_lines(folder / "labels.tsv", list(_label_lines(options.labels, options.features)))
     if isinstance(options.split, dict):
         lines = [f"{_name(options.features, row)}\t{part}\n" for part, rows in options.split.items() for row in rows]
         found["split"] = _store_lines(folder / "split.tsv", lines)
     return replace(options, **found)
+
+
+def _label_lines(labels: Any, features: Any) -> Iterator[str]:
+    by_node = labels.items() if isinstance(labels, Mapping) else enumerate(np.asarray(labels).tolist())
+    for node, label in by_node:
+        if is_class(label):
+            if len(str(label).split()) != 1:
+                raise InputError(f"A class that goes to other processes is one word; got {label!r}.")
+            yield f"{node if isinstance(labels, Mapping) else _name(features, node)}\t{label}\n"
 
 
 def _name(features: Any, row: int) -> str:

@@ -100,7 +100,7 @@ class NodeProgram(InMemoryProgram):
         prepared = self.prepared
         embeddings = Embeddings(prepared.keys, vectors, meta={"model": self.request.spec.model.as_dict()})
         predictions = NodePredictions(
-            prepared.keys, classifier.classes, score_NC, class_shares, prepared.label_N, prepared.rows
+            prepared.keys.names, classifier.classes, score_NC, class_shares, prepared.label_N, prepared.rows
         )  # fmt: skip
         return Result(embeddings, scorer=classifier, parts={CLASSIFIER: classifier, PREDICTIONS: predictions})
 

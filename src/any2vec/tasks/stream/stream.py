@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from any2vec.models.stream.config import StreamModel
 from any2vec.options.hosts import HostOptions
 from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
+from any2vec.sources.base.address import is_crawl
 from any2vec.sources.base.options import SourceOptions
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.progress import StreamProgress
@@ -56,7 +58,8 @@ def stream(
     Args:
         model: the config of a model of streams (`StreamSkipGram(...)`), or a name ("skipgram") for its defaults.
         sources: an address (a path, `-`, tcp://, unix://, http(s)://, kafka://, redis://, crawl:URL), an iterable of
-            lines (strings), or a list of such.
+            lines (strings), or a list of such. A list of strings is lines when none of them is an address or the path
+            of a file, and one holds white space.
         out: folder of checkpoints, snapshots and records; None keeps the result in memory alone.
         options, reading, text: limits and intervals; how sources are read; how lines become words.
         hosts: trainers and servers of rows; None: this process trains. Under torchrun, ranks other than 0 get None.
@@ -82,7 +85,7 @@ def stream(
     config = model_named(model, "stream")() if isinstance(model, str) else model
     run = options or StreamOptions()
     spec = RunSpec(
-        task=task_of(config, "stream").name, model=config, data=listed(sources),
+        task=task_of(config, "stream").name, model=config, data=listed(_as_lines(sources)),
         reading={"sources": reading or SourceOptions(), "text": text or TextOptions()},
         run=run if out is None else replace(run, out=Path(out)), hosts=options_of("hosts", hosts),
         sync=options_of("sync", sync), storage=options_of("storage", storage),
@@ -91,6 +94,22 @@ def stream(
     if found.embeddings is None:  # this is another rank
         return None
     return StreamResult(found.embeddings, found.summary, found.progress)
+
+
+def _as_lines(sources: Any) -> Any:
+    """A list of lines as one source; all else as it is."""
+    if not isinstance(sources, list | tuple) or not all(isinstance(one, str) for one in sources):
+        return sources
+    is_text = any(len(one.split()) > 1 for one in sources) and not any(map(_is_address, sources))
+    return [sources] if is_text else sources
+
+
+def _is_address(text: str) -> bool:
+    """Whether it begins with a scheme, or is the path of what is there."""
+    is_there = False
+    with suppress(OSError, ValueError):  # a line may be no name at all: too long, or with a NUL in it
+        is_there = text.strip() != "" and Path(text).exists()
+    return text == "-" or is_crawl(text) or "://" in text.partition(" ")[0] or is_there
 
 
 def listed(sources: Any) -> list[Any]:
