@@ -80,6 +80,8 @@ class Task(ABC):
     """"module:class" of the records of progress"""
     summary_file: ClassVar[str] = "run.json"
     """of a run folder, with the summary of the run"""
+    score_options: ClassVar[tuple[str, ...]] = ()
+    """options of `any2vec score`, beside those of all, that `score` takes"""
     needs_folder: ClassVar[bool] = True
     """whether the command line asks for --out"""
     warns_always: ClassVar[bool] = False
@@ -262,8 +264,10 @@ class Task(ABC):
             f"There is no test of models of {self.title} by that name; see any2vec evaluate --help, and any2vec score."
         )
 
-    def score(self, folder: Path, data: Path) -> Iterator[str] | None:
+    def score(self, folder: Path, data: Path, **options: Any) -> Iterator[str] | None:
         """A line with its score for each row of a file like that of training: `any2vec score DIR FILE`.
+
+        options: those of `score_options` that were given.
 
         None: rows are not scored, or the command knows more of them.
         """

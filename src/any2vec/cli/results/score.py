@@ -40,6 +40,10 @@ def _score(
     features: Annotated[
         Path | None, typer.Option("--features", help="Classes of nodes: the nodes' features.", show_default=False)
     ] = None,
+    module: Annotated[
+        str | None,
+        typer.Option("--module", help="A module of your own: package:Class, whose code runs.", show_default=False),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object of scores, no probabilities.")] = False,
 ) -> None:
     """How likely a click is for each row, by a model of clicks; and how good that is, where the label is there.
@@ -56,11 +60,13 @@ def _score(
         out = None
     if out is not None:
         check_file_free(out, overwrite)
+    task, options = task_of_run(model), {} if module is None else {"module": module}
+    if module is not None and (task is None or "module" not in task.score_options):
+        raise InputError(f"--module is for a run of a module of your own, and {model} is none; leave it out.")
     if is_node_classifier(model):
         _predict_classes(model, rows, features, batch_size, out, overwrite, as_json)
         return
-    task = task_of_run(model)
-    if len(rows) == 1 and task is not None and (scored := task.score(model, Path(rows[0]))) is not None:
+    if len(rows) == 1 and task is not None and (scored := task.score(model, Path(rows[0]), **options)) is not None:
         if features is not None or batch_size is not None:
             raise InputError(f"Models of {task.title} are scored without --features and --batch-size; leave them out.")
         lines = list(scored)

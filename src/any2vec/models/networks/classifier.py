@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +14,28 @@ from any2vec.checks import parse_json
 from any2vec.data.attributed.predictions import class_shares
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
-from any2vec.models.networks.config import APPNP, GAT, GCN, GIN, NETWORK, SGC, GATv2, GraphNetwork, GraphSAGE
+from any2vec.models.networks.config import (
+    APPNP,
+    GAT,
+    GCN,
+    GIN,
+    NETWORK,
+    SGC,
+    GATv2,
+    GraphNetwork,
+    GraphSAGE,
+    OwnModule,
+)  # fmt: skip
 from any2vec.types import State
 
 if TYPE_CHECKING:
     from any2vec.data.attributed.graph import AttributedGraph
     from any2vec.models.networks.inference import Inference
-    from any2vec.models.networks.network import Network
 
 MAX_COLUMNS = 1 << 31
-_MODELS: dict[str, type[GraphNetwork]] = {kind.name: kind for kind in (GraphSAGE, GCN, GAT, GATv2, GIN, APPNP, SGC)}
+_MODELS: dict[str, type[GraphNetwork]] = {
+    kind.name: kind for kind in (GraphSAGE, GCN, GAT, GATv2, GIN, APPNP, SGC, OwnModule)
+}
 
 
 class NetworkClassifier:
@@ -37,6 +50,8 @@ class NetworkClassifier:
     ) -> None:
         self.model, self.weights, self.num_features = model, weights, num_features
         self.classes, self.is_multi_label = list(classes), is_multi_label
+        self._is_allowed = True
+        """whether a user's module may be imported: of a folder only where its user names it"""
 
     def __repr__(self) -> str:
         return f"NetworkClassifier({self.model.name}, {self.num_features:,} features, {len(self.classes)} classes)"
@@ -52,18 +67,18 @@ class NetworkClassifier:
 
         Raises:
             InputError: the graph has no features, or not as many as the training, or not these nodes; the budget is too
-                small.
+                small; the network is a module of a user's, and the folder was opened without naming it.
             FormatError: the folder is no graph, or damaged. StorageError: the disk is full.
         """
         from any2vec.data.attributed.graph import AttributedGraph
-        from any2vec.models.networks.inference import Inference
+        from any2vec.models.networks.inference import inference_over
 
         graph = AttributedGraph.open(graph) if isinstance(graph, str | Path) else graph
         if graph.features is None or graph.num_features != self.num_features:
             raise InputError(f"The network takes {self.num_features:,} features a node, got {graph.num_features:,}.")
         nodes = None if nodes is None else _checked(nodes, len(graph))
         graph.check_edges()
-        return self.score_with(Inference(graph.csr, graph.features, budget_bytes), nodes)
+        return self.score_with(inference_over(self.model, graph.csr, graph.features, budget_bytes), nodes)
 
     def score_with(self, inference: Inference, nodes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """As `score`, of a graph that is at hand."""
@@ -81,21 +96,27 @@ class NetworkClassifier:
             "model": self.model.as_dict(), "num_features": self.num_features, "classes": self.classes,
             "is_multi_label": self.is_multi_label,
         }  # fmt: skip
+        weights = {name: np.asarray(array, np.float32) for name, array in self.weights.items()}
         with path.open("wb") as file:
-            write_safetensors(file, self.weights, "float32", {"any2vec": json.dumps(about)})
+            write_safetensors(file, weights, "float32", {"any2vec": json.dumps(about)})
 
     @classmethod
-    def load(cls, folder: Path | str) -> NetworkClassifier:
+    def load(cls, folder: Path | str, module: Any = None) -> NetworkClassifier:
         """Open the folder of a finished run.
+
+        Args:
+            module: of a run of `OwnModule`: what its option `module` takes. Scoring runs that code, which is therefore
+                not taken from the folder: without it the classifier scores nothing.
 
         Raises:
             FormatError: it is none of a graph network, or damaged.
+            InputError: the module is none, its weights are others, or the network is no module of a user's.
         """
         file = Path(folder) / NETWORK
         if not file.exists():
             raise FormatError(f"{folder} holds no graph network; give the folder of a finished run of one.")
         try:
-            tensors, metadata = read_safetensors(file, mmap=False, ranks=(1, 2, 3))
+            tensors, metadata = read_safetensors(file, mmap=False, ranks=(1, 2, 3, 4))
             about = parse_json(metadata["any2vec"])
             options: dict[str, Any] = dict(about["model"])
             model = _MODELS[options.pop("model")](**options)
@@ -106,16 +127,38 @@ class NetworkClassifier:
             raise FormatError(f"{file} is damaged: {' '.join(str(error).split())}") from error
         except KeyError as error:
             raise FormatError(f"{file} is damaged: it lacks {error}; train again.") from error
-        return found
+        return found.with_module(module)
+
+    def with_module(self, module: Any) -> NetworkClassifier:
+        """This one, a user's module, which may run from now on; None: nothing changes. Raises as `load`."""
+        if module is None:
+            return self
+        if not isinstance(self.model, OwnModule):
+            raise InputError(f"The network is {self.model.name}, and no module of your own; leave out --module.")
+        recorded, self.model, self._is_allowed = self.model.module, replace(self.model, module=module), True
+        try:
+            self._network()
+        except ValueError as error:
+            what = " ".join(str(error).split())
+            raise InputError(f"{self.model.module} has other weights than {recorded} of the run: {what}") from error
+        return self
 
     def _check(self) -> None:
         if not all(np.isfinite(array).all() for array in self.weights.values()):
             raise ValueError("its weights are not all numbers")
         if not 0 < self.num_features <= MAX_COLUMNS or len(self.classes) < 2:
             raise ValueError(f"it has {self.num_features} features and {len(self.classes)} classes")
-        self._network()
+        if isinstance(self.model, OwnModule):
+            self._is_allowed = False
+        else:
+            self._network()
 
-    def _network(self) -> Network:
+    def _network(self) -> Any:
+        if isinstance(self.model, OwnModule) and not self._is_allowed:
+            raise InputError(
+                f"The network is a module of your own, {self.model.module}, and scoring runs its code; give --module "
+                f"{self.model.module} (in Python NetworkClassifier.load(folder, module=...)) if you trust it."
+            )
         from any2vec.models.networks.network import network_of
 
         return network_of(self.model, self.num_features, len(self.classes), self.weights)

@@ -25,14 +25,14 @@ from any2vec.data.attributed.features import FeatureRows
 from any2vec.data.attributed.scratch import GrowingRows
 from any2vec.errors import InputError
 from any2vec.kernels.common.ranges import positions_in
-from any2vec.models.networks.network import Block, Network, block_of, blocks_of
+from any2vec.models.networks.config import GraphNetwork, OwnModule
+from any2vec.models.networks.network import Block, block_of, blocks_of
 from any2vec.models.networks.sizing import (
     FLOAT,
     LEAST_ROWS,
     WORK,
     distinct,
     layer_bytes,
-    least_inference_bytes,
     sampled_bytes,
 )  # fmt: skip
 from any2vec.sampling.neighbors import Neighborhood, NeighborOptions, NeighborSampler
@@ -55,6 +55,29 @@ class Rows(Protocol):
         """float32 (M, D) of ids, integers (M,)."""
 
 
+class AnyNetwork(Protocol):
+    """What is computed layer by layer: a `Network`, or a user's module. M rows that a layer reads, F nodes."""
+
+    widths: tuple[int, ...]
+    """columns that each layer takes, and those of the scores"""
+    is_cut: bool
+    """whether it has layers; else it is computed over the whole graph"""
+    hidden_columns: int
+    """of what the last layer takes, those that are vectors, the first ones; 0: all"""
+
+    def infer(self, number: int, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
+        """What a layer gives, (F, widths[number + 1])."""
+
+    def reads_neighbors(self, number: int) -> bool:
+        """Whether a layer takes more than the nodes' own rows."""
+
+    def edge_columns(self, number: int) -> int:
+        """Numbers that a layer holds for each edge."""
+
+    def target_columns(self, number: int) -> int:
+        """Numbers that a layer makes of each node beside what it gives."""
+
+
 class Counts(NamedTuple):
     """What passes have done."""
 
@@ -75,23 +98,27 @@ class Inference:
         features: of the N nodes, (N, width).
         budget_bytes: of memory for layers and batches; 0: half of the machine's.
         first: layers of the network that the features are behind already.
+        degree_N: float32, what networks know of each node's number of neighbors; None: how many there are.
     """
 
-    def __init__(self, csr: Csr, features: Rows, budget_bytes: int = 0, first: int = 0) -> None:
+    def __init__(
+        self, csr: Csr, features: Rows, budget_bytes: int = 0, first: int = 0, degree_N: np.ndarray | None = None
+    ) -> None:
         self.csr, self.features, self.first = csr, features, first
         self.budget_bytes = budget_bytes or machine.memory_bytes() // _SHARE or 1 << 32
         self.counts = Counts()
         self._sampler = NeighborSampler(csr, NeighborOptions(fanouts=(-1,)))
-        self._block, self._degree_N = block_of(csr), np.diff(csr.indptr).astype(np.float32)
+        self._degree_N = np.diff(csr.indptr).astype(np.float32) if degree_N is None else degree_N
+        self._block = block_of(csr)._replace(degree_M1=torch.from_numpy(self._degree_N[:, None]))
 
     def __len__(self) -> int:
         return len(self.csr.indptr) - 1
 
-    def scores(self, network: Network, nodes: np.ndarray) -> np.ndarray:
+    def scores(self, network: AnyNetwork, nodes: np.ndarray) -> np.ndarray:
         """Scores of the classes of some nodes, integers (K,): float32 (K, C). Raises as `hidden_and_scores`."""
         return self._last_two(network, nodes)[1].take(nodes)
 
-    def hidden_and_scores(self, network: Network, nodes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def hidden_and_scores(self, network: AnyNetwork, nodes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """(what the last hidden layer gives float32 (K, hidden), scores of classes (K, C)); None: of all nodes.
 
         Where they do not fit into the budget they are mapped from scratch files, which end with the arrays.
@@ -102,17 +129,20 @@ class Inference:
         """
         hidden, scores = self._last_two(network, nodes)
         if nodes is not None:
-            return hidden.take(nodes), scores.take(nodes)
-        return hidden.row_KD if isinstance(hidden, _Layer) else _whole(hidden, len(self)), scores.row_KD
+            return _first(hidden.take(nodes), network.hidden_columns), scores.take(nodes)
+        rows = hidden.row_KD if isinstance(hidden, _Layer) else _whole(hidden, len(self))
+        return _first(rows, network.hidden_columns), scores.row_KD
 
-    def _last_two(self, network: Network, nodes: np.ndarray | None) -> tuple[Rows, _Layer]:
+    def _last_two(self, network: AnyNetwork, nodes: np.ndarray | None) -> tuple[Rows, _Layer]:
+        if not network.is_cut:
+            return self._at_once(network)
         layers = [_Step(network, number, *sizes) for number, sizes in enumerate(pairwise(network.widths))][self.first :]
         self._check_budget(layers)
         rows: Any = self.features
         found: list[Any] = [rows]
         held = 0
         with torch.no_grad():
-            for layer, ids in zip(layers, self._wanted(len(layers), nodes), strict=True):
+            for layer, ids in zip(layers, self._wanted(layers, nodes), strict=True):
                 found = found[-1:]
                 num_rows, free = len(self) if ids is None else len(ids), self.budget_bytes - held
                 held = FLOAT * num_rows * layer.size_out
@@ -122,6 +152,21 @@ class Inference:
                 rows = self._layer(layer, rows, ids, free - held, bool(held))
                 found.append(rows)
         return found[0], found[1]
+
+    def _at_once(self, network: Any) -> tuple[Rows, _Layer]:
+        """As `_last_two`, of a module that is not cut into layers: one pass over the whole graph."""
+        needed = network.at_once_bytes(len(self), len(self.csr.indices))
+        if needed > self.budget_bytes:
+            raise InputError(
+                f"{network.place} is computed over the whole graph at once, for {network.why_whole}; that takes about "
+                f"{size(needed)}, and inference has {size(self.budget_bytes)}: give it so much, or write the forward "
+                "so that it can be cut. NeighborLoader with num_neighbors=[-1, ...] gives batches of all neighbors of "
+                "some nodes."
+            )
+        self.counts += (1, 0, 0)
+        with torch.no_grad():
+            hidden, scores = network.at_once(torch.from_numpy(_whole(self.features, len(self))), self._block)
+        return _Layer(None, hidden.numpy()), _Layer(None, scores.numpy())
 
     def _layer(self, layer: _Step, rows: Rows, ids: np.ndarray | None, room: int, in_memory: bool) -> _Layer:
         """What a layer gives for some nodes; None: for all."""
@@ -136,27 +181,28 @@ class Inference:
             return _Layer(ids, out.finish())
 
     def _check_budget(self, layers: list[_Step]) -> None:
-        most, widths = int(self._block.degree_M1.max()), layers[0].network.widths
-        needed = least_inference_bytes(widths, most, max(layer.edge_columns for layer in layers))
+        most = int(np.diff(self.csr.indptr).max())
+        read = LEAST_ROWS + most
+        needed = WORK * max(layer.num_bytes(read, LEAST_ROWS, most) for layer in layers)
         if needed > self.budget_bytes:
             raise InputError(
                 f"Inference has {size(self.budget_bytes)} of memory, and a node with {most:,} neighbors needs "
                 f"{size(needed)}; give it so much."
             )
 
-    def _wanted(self, num_layers: int, nodes: np.ndarray | None) -> list[np.ndarray | None]:
+    def _wanted(self, layers: list[_Step], nodes: np.ndarray | None) -> list[np.ndarray | None]:
         """Nodes that each layer is computed for, int64, ascending; None: all."""
-        found: list[np.ndarray | None] = [None] * num_layers
+        found: list[np.ndarray | None] = [None] * len(layers)
         if nodes is None:
             return found
         seen_N = np.zeros(len(self), bool)
         seen_N[nodes] = True
-        for layer in reversed(range(num_layers)):
+        for number, layer in reversed(list(enumerate(layers))):
             ids = np.flatnonzero(seen_N)
             if len(ids) > _MOST * len(self):
                 break
-            found[layer] = ids
-            for first in range(0, len(ids), _PIECE):
+            found[number] = ids
+            for first in range(0, len(ids) if layer.reads_neighbors else 0, _PIECE):
                 places = self._places(ids[first : first + _PIECE])
                 seen_N[self.csr.indices[places]] = True
         return found
@@ -168,11 +214,13 @@ class Inference:
     def _batches(self, layer: _Step, rows: Rows, ids: np.ndarray, room: int) -> Iterator[torch.Tensor]:
         """What a layer gives for some nodes, in their order."""
         num = len(self)
-        end_K1 = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.csr.indptr[ids + 1] - self.csr.indptr[ids])])
+        num_K = (self.csr.indptr[ids + 1] - self.csr.indptr[ids]) * layer.reads_neighbors
+        end_K1 = np.concatenate([np.zeros(1, np.int64), np.cumsum(num_K)])
         first, most, reach = 0, len(ids), 1.0
         while first < len(ids):
             stop = _stop(layer, end_K1, first, min(len(ids), first + most), num, reach, room)
-            found = self._sampler.sample(ids[first:stop])
+            asked = ids[first:stop]
+            found = self._sampler.sample(asked) if layer.reads_neighbors else _alone(asked)
             shape = len(found.node_M), stop - first, len(found.neighbor_S)
             reach = min(1.0, _MARGIN * shape[0] / distinct(*shape[1:], num))
             out = None
@@ -198,33 +246,50 @@ class Inference:
             return None
 
 
+def inference_over(
+    model: GraphNetwork, csr: Csr, features: Rows, budget_bytes: int = 0, first: int = 0
+) -> Inference:  # fmt: skip
+    """Passes of a model's networks over a graph; arguments are those of `Inference`."""
+    degree_N = None
+    if isinstance(model, OwnModule):
+        from any2vec.models.modules.network import degrees_of
+
+        degree_N = degrees_of(csr)
+    return Inference(csr, features, budget_bytes, first, degree_N)
+
+
 class _Step(NamedTuple):
     """One layer."""
 
-    network: Network
+    network: AnyNetwork
     number: int
     size_in: int
     size_out: int
+
+    @property
+    def reads_neighbors(self) -> bool:
+        """Whether it takes more than the nodes' own rows."""
+        return self.network.reads_neighbors(self.number)
 
     def run(self, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
         """(F, size_out)"""
         return self.network.infer(self.number, x_MD, block)
 
-    @property
-    def edge_columns(self) -> int:
-        """Numbers that the layer holds for each edge, by its own word."""
-        return int(getattr(self.network.layers[self.number], "edge_columns", 0))
-
     def num_bytes(self, num_read: int, num_targets: int, num_edges: int) -> int:
         """Of a batch, from the sampling on."""
         shape = num_read, num_targets, num_edges
-        made = layer_bytes(self.size_in, self.size_out, *shape, self.edge_columns)
+        made = self._made_bytes(*shape)
         return made + sampled_bytes(*shape) + FLOAT * num_read * self.size_in
 
     def whole_bytes(self, num_nodes: int, num_edges: int, is_at_hand: bool) -> int:
         """Of all nodes at once; is_at_hand: their rows, which need not be read."""
-        made = layer_bytes(self.size_in, self.size_out, num_nodes, num_nodes, num_edges, self.edge_columns)
+        made = self._made_bytes(num_nodes, num_nodes, num_edges)
         return made + (0 if is_at_hand else FLOAT * num_nodes * self.size_in)
+
+    def _made_bytes(self, num_read: int, num_targets: int, num_edges: int) -> int:
+        edge_columns, columns = self.network.edge_columns(self.number), self.network.target_columns(self.number)
+        made = layer_bytes(self.size_in, self.size_out, num_read, num_targets, num_edges, edge_columns)
+        return made + FLOAT * num_targets * columns
 
 
 class _Layer(NamedTuple):
@@ -239,6 +304,12 @@ class _Layer(NamedTuple):
         return rows.take(ids if self.ids is None else np.searchsorted(self.ids, ids))
 
 
+def _alone(ids: np.ndarray) -> Neighborhood:
+    """Some nodes without neighbors."""
+    none = np.empty(0, np.int32)
+    return Neighborhood(ids.astype(np.int32), np.zeros(len(ids) + 1, np.int64), none, none, (len(ids), 0), (0,))
+
+
 def _filled_up(found: Neighborhood) -> Neighborhood:
     """A small batch with some of its nodes once more, without neighbors, so that no few rows are multiplied."""
     lacks = LEAST_ROWS - found.nodes_by_hop[0]
@@ -247,6 +318,11 @@ def _filled_up(found: Neighborhood) -> Neighborhood:
     node_M = np.pad(found.node_M, (0, max(0, LEAST_ROWS - len(found.node_M))), mode="edge")
     stop_D1 = np.pad(found.stop_D1, (0, lacks), mode="edge")
     return found._replace(node_M=node_M, stop_D1=stop_D1, nodes_by_hop=(LEAST_ROWS, *found.nodes_by_hop[1:]))
+
+
+def _first(row_KD: np.ndarray, columns: int) -> np.ndarray:
+    """The first columns; 0: all."""
+    return row_KD if columns in (0, row_KD.shape[1]) else np.ascontiguousarray(row_KD[:, :columns])
 
 
 def _is_at_hand(rows: Any) -> bool:

@@ -19,8 +19,8 @@ from any2vec.errors import InputError
 from any2vec.models.networks.batches import Batch, Features, LearnerData, WholeBatches, batches_of
 from any2vec.models.networks.config import GraphNetwork
 from any2vec.models.networks.features import Moved
-from any2vec.models.networks.inference import Inference
-from any2vec.models.networks.network import Network, load_weights
+from any2vec.models.networks.inference import Inference, inference_over
+from any2vec.models.networks.network import load_weights, make_network
 from any2vec.models.networks.objectives import objective_of
 from any2vec.models.networks.stages import BatchStages
 from any2vec.types import Span, State, Stats, Work
@@ -46,7 +46,7 @@ class GraphLearner:
         self.objective = objective_of(model, data, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(_stream(seed, _INIT))
-            self.network = Network(model, data.features.columns, self.objective.num_columns)
+            self.network = make_network(model, data.features.columns, self.objective.num_columns)
         self._optimizer = torch.optim.Adam(
             self.network.parameters(), lr=model.learning_rate, weight_decay=model.weight_decay
         )
@@ -107,8 +107,8 @@ class GraphLearner:
         """What scores nodes from all their neighbors."""
         if isinstance(self.batches, WholeBatches):
             rows = FeatureRows(self.batches.whole()[0].numpy(), np.empty(0, np.float32))
-            return Inference(self.data.csr, rows, self._inference_bytes, self.network.num_fixed)
-        return Inference(self.data.csr, self.data.features, self._inference_bytes)
+            return inference_over(self.model, self.data.csr, rows, self._inference_bytes, self.network.num_fixed)
+        return inference_over(self.model, self.data.csr, self.data.features, self._inference_bytes)
 
     def validate(self) -> Mapping[str, float]:
         """Scores of the network at hand by name, from all neighbors; more is better."""
@@ -127,7 +127,8 @@ class GraphLearner:
         steps = 0.0
         for name, parameter in self.network.named_parameters():
             if kept := self._optimizer.state.get(parameter):
-                found[_FIRST + name], found[_SECOND + name] = kept["exp_avg"].numpy(), kept["exp_avg_sq"].numpy()
+                first, second = (np.atleast_1d(kept[part].numpy()) for part in ("exp_avg", "exp_avg_sq"))
+                found[_FIRST + name], found[_SECOND + name] = first, second
                 steps = float(kept["step"])
         reader = self.batches.reader
         return found | {_ABOUT: np.array([steps, reader.sampled, reader.num_edges, *reader.moved])}
@@ -143,10 +144,11 @@ class GraphLearner:
         )
         load_weights(self.network, network_weights(state))
         for name, parameter in self.network.named_parameters():
-            if steps:
+            if steps and _FIRST + name in memory:  # one that no forward of a module uses has none
                 self._optimizer.state[parameter] = {
                     "step": torch.tensor(float(steps)),
-                    "exp_avg": torch.tensor(memory[_FIRST + name]), "exp_avg_sq": torch.tensor(memory[_SECOND + name]),
+                    "exp_avg": torch.tensor(memory[_FIRST + name]).reshape(parameter.shape),
+                    "exp_avg_sq": torch.tensor(memory[_SECOND + name]).reshape(parameter.shape),
                 }  # fmt: skip
 
     def _loss(self, batch: Batch, epoch: int) -> torch.Tensor:
@@ -155,9 +157,9 @@ class GraphLearner:
         return self.objective.loss(given, batch.target)
 
 
-def weights_of(network: Network) -> State:
+def weights_of(network: torch.nn.Module) -> State:
     """By name; arrays that training changes."""
-    return {name: tensor.numpy() for name, tensor in network.state_dict().items()}
+    return {name: np.atleast_1d(tensor.numpy()) for name, tensor in network.state_dict().items()}
 
 
 def _copied(state: State) -> State:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from any2vec.models.networks.config import (
     GraphNetwork,
     GraphSAGE,
     LayeredNetwork,
+    OwnModule,
 )
 from any2vec.models.networks.skips import Jumping, Residual, dropped
 from any2vec.nn.aggregate import Neighbors, aggregate
@@ -175,6 +176,19 @@ class Network(nn.Module):
         is_plain = not any(isinstance(layer, Jumping | Convolution) for layer in self.layers)
         self.activation = activation if is_plain else nn.Identity()
         self.dropout = model.dropout
+        self.is_cut, self.hidden_columns = True, self.widths[-2]
+
+    def reads_neighbors(self, number: int) -> bool:
+        """Whether a layer passes messages."""
+        return not isinstance(self.layers[number], DenseLayer)
+
+    def edge_columns(self, number: int) -> int:
+        """Numbers that a layer holds for each edge, by its own word."""
+        return int(getattr(self.layers[number], "edge_columns", 0))
+
+    def target_columns(self, number: int) -> int:
+        """Numbers that a layer makes of each node, beside what it gives: none to speak of."""
+        return 0
 
     def forward(
         self, x_MD: torch.Tensor, blocks: list[Block], draws: torch.Generator | None = None, are_owned: bool = False
@@ -239,22 +253,47 @@ def _layer(model: LayeredNetwork, size_in: int, size_out: int, is_last: bool) ->
     return GcnLayer(size_in, size_out)
 
 
-def network_of(model: GraphNetwork, num_features: int, num_classes: int, weights: State) -> Network:
-    """A network with these weights, by name, and not copies of them; nothing is drawn.
+def make_network(model: GraphNetwork, num_features: int, num_classes: int) -> Any:
+    """A network, its weights drawn: a `Network`, or of a user's module a `ModuleNetwork`, which is used alike.
 
     Raises:
-        ValueError: they are another network's.
+        InputError: a user's module is none, or not as it must be.
     """
+    if isinstance(model, OwnModule):
+        from any2vec.models.modules.network import ModuleNetwork
+
+        return ModuleNetwork(model, num_features, num_classes)
+    return Network(model, num_features, num_classes)
+
+
+def network_of(model: GraphNetwork, num_features: int, num_classes: int, weights: State) -> Any:
+    """A network with these weights, by name; nothing is drawn, and, but of a user's module, nothing copied.
+
+    Raises:
+        ValueError: they are another network's. InputError: as of `make_network`.
+    """
+    if isinstance(model, OwnModule):
+        with torch.random.fork_rng(devices=[]):
+            own = make_network(model, num_features, num_classes)
+        load_weights(own, weights)
+        return own
     with torch.device("meta"):
         network = Network(model, num_features, num_classes)
     load_weights(network, weights, assign=True)
     return network
 
 
-def load_weights(network: Network, weights: State, assign: bool = False) -> None:
+def load_weights(network: nn.Module, weights: State, assign: bool = False) -> None:
     """Take weights over, copied or, with `assign`, as they are. ValueError where they are another network's."""
+    found = {name: torch.from_numpy(array) for name, array in weights.items()}
+    if not assign:  # numbers by themselves, such as counts of batches, are kept as arrays of one
+        own = network.state_dict()
+        found = {
+            name: value.reshape(own[name].shape) if name in own and value.numel() == own[name].numel() == 1 else value
+            for name, value in found.items()
+        }
     try:
-        network.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()}, assign=assign)
+        network.load_state_dict(found, assign=assign)
     except RuntimeError as error:
         raise ValueError(str(error)) from error
 

@@ -11,7 +11,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from any2vec.errors import InputError
-from any2vec.models.networks.config import APPNP, SGC, AttentionNetwork, GraphNetwork, LayeredNetwork
+from any2vec.models.modules.sizes import ModuleSizes
+from any2vec.models.networks.config import APPNP, SGC, AttentionNetwork, GraphNetwork, LayeredNetwork, OwnModule
 from any2vec.models.networks.sizing import (
     FLOAT,
     distinct,
@@ -92,9 +93,10 @@ def plan_network(
     nodes, row_bytes, widths = metadata["num_nodes"], metadata["feature_bytes"], model.widths(*_columns(metadata))
     parts = {"the process": process_bytes, **_fixed(model, metadata)}
     batch, stays = batch_bytes(model, metadata, threads)
-    parts["a batch"] = max(
-        batch, stays + least_inference_bytes(widths, metadata["most_neighbors"], _edge_columns(model))
-    )
+    least = least_inference_bytes(widths, metadata["most_neighbors"], _edge_columns(model, metadata))
+    if isinstance(model, OwnModule) and not _own(model, metadata).is_cut:
+        least = _own(model, metadata).at_once_bytes(nodes, metadata["num_entries"])
+    parts["a batch"] = max(batch, stays + least)
     whole = nodes * row_bytes
     if model.sampling == "full-graph":
         parts["the features, which full-graph holds"] = whole
@@ -138,11 +140,11 @@ def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any], threads: i
     nodes, row_bytes = metadata["num_nodes"], metadata["feature_bytes"]
     weights, fixed = _weights(model, metadata), _fixed(model, metadata)
     inference = whole_inference_bytes(model.widths(*_columns(metadata)), nodes)
-    inference += FLOAT * _edge_columns(model) * metadata["num_entries"]
+    inference += FLOAT * _edge_columns(model, metadata) * metadata["num_entries"]
     if plan.inference_bytes:
         inference = min(inference, plan.inference_bytes)
     (batch, stays), rows = batch_bytes(model, metadata, threads), nodes * row_bytes
-    dim = model.dim or metadata["num_features"]
+    dim = vector_columns(model, metadata)
     if plan.rows is not None:
         rows = plan.rows * (row_bytes + SLOT_BYTES)
     return Size(
@@ -161,8 +163,10 @@ def batch_bytes(model: GraphNetwork, metadata: Mapping[str, Any], threads: int) 
 
     Where batches are made meanwhile, the next one's features stand there, too.
     """
-    nodes, widths = metadata["num_nodes"], model.dense_widths(*_columns(metadata))
     reached, edges = reached_by_hop(model, metadata)
+    if isinstance(model, OwnModule):
+        return _own(model, metadata).batch_bytes(reached[-1], edges), 0
+    nodes, widths = metadata["num_nodes"], model.dense_widths(*_columns(metadata))
     is_dropped, kept, most = float(model.dropout > 0), FLOAT * reached[-1] * widths[0], 0.0
     for layer, (size_in, size_out) in enumerate(pairwise(widths)):
         hops = max(0, model.num_layers - layer)  # a matrix behind jumping knowledge reads the seeds
@@ -197,7 +201,21 @@ def reached_by_hop(model: GraphNetwork, metadata: Mapping[str, Any]) -> tuple[li
     return reached, edges
 
 
+def vector_columns(model: GraphNetwork, metadata: Mapping[str, Any]) -> int:
+    """Of the vectors of nodes."""
+    own = _own(model, metadata).hidden if isinstance(model, OwnModule) else 0
+    return int(own or model.dim or metadata["num_features"])
+
+
+def _own(model: OwnModule, metadata: Mapping[str, Any]) -> ModuleSizes:
+    from any2vec.models.modules.network import sizes_of
+
+    return sizes_of(model, *_columns(metadata))
+
+
 def _weights(model: GraphNetwork, metadata: Mapping[str, Any]) -> TableSize:
+    if isinstance(model, OwnModule):
+        return TableSize(name="weights", rows=_own(model, metadata).num_weights, columns=_KEPT)
     widths = model.dense_widths(*_columns(metadata))
     matrices = 3 if isinstance(model, LayeredNetwork) and model.residual else 2
     return TableSize(name="weights", rows=sum(widths[:-1]) * matrices, columns=_KEPT * (model.hidden or widths[-1]))
@@ -214,8 +232,10 @@ def _fixed(model: GraphNetwork, metadata: Mapping[str, Any]) -> dict[str, int]:
     return {"the graph": graph, "the weights": weights + weights // _KEPT, "libraries": _LIBRARIES}
 
 
-def _edge_columns(model: GraphNetwork) -> int:
+def _edge_columns(model: GraphNetwork, metadata: Mapping[str, Any]) -> int:
     """Numbers of an edge in inference."""
+    if isinstance(model, OwnModule):
+        return _own(model, metadata).edge_columns
     return max(model.heads, model.output_heads) + 1 if isinstance(model, AttentionNetwork) else 0
 
 

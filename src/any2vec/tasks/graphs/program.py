@@ -16,7 +16,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError
 from any2vec.models.networks.batches import LearnerData
 from any2vec.models.networks.classifier import NetworkClassifier
-from any2vec.models.networks.config import NETWORK
+from any2vec.models.networks.config import NETWORK, OwnModule
 from any2vec.models.networks.features import CachedFeatures
 from any2vec.models.networks.hot_rows import SCORES, Asked, highest
 from any2vec.models.networks.learner import GraphLearner, network_weights
@@ -102,7 +102,8 @@ class NetworkProgram(InMemoryProgram):
             f"{part}_{metric}": score_of(scores, data.labels, rows) if len(rows) else None
             for part, rows in data.rows.items()
         }
-        return found | {
+        why = {"why_whole": learner.network.why_whole} if isinstance(self.request.spec.model, OwnModule) else {}
+        return found | why | {
             "best_epoch": epochs, "epochs_done": epochs, "rows_read": reader.sampled,
             "dim": vectors.shape[1], "batch_order": learner.objective.order,
             **reader.moved._asdict(), "bytes_filled": reader.bytes_filled, "features": self.plan.sentence,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from any2vec import machine
 from any2vec.cluster.launch.join import check_torch
 from any2vec.errors import InputError
+from any2vec.models.networks.config import OwnModule
 from any2vec.options.storage import StorageOptions
 from any2vec.tasks.graphs.options import CacheOptions
 from any2vec.train.task import RUN, Nouns, Task
@@ -29,7 +30,7 @@ _CONFIG = "any2vec.models.networks.config"
 
 
 class Graphs(Task):
-    """GraphSAGE, GCN, GAT, GATv2, GIN, APPNP and SGC."""
+    """GraphSAGE, GCN, GAT, GATv2, GIN, APPNP, SGC, and modules of a user's own."""
 
     name = "graphs"
     title = "nodes with features"
@@ -37,6 +38,7 @@ class Graphs(Task):
     models: ClassVar = {
         "graphsage": f"{_CONFIG}:GraphSAGE", "gcn": f"{_CONFIG}:GCN", "gat": f"{_CONFIG}:GAT",
         "gatv2": f"{_CONFIG}:GATv2", "gin": f"{_CONFIG}:GIN", "appnp": f"{_CONFIG}:APPNP", "sgc": f"{_CONFIG}:SGC",
+        "module": f"{_CONFIG}:OwnModule",
     }  # fmt: skip
     about: ClassVar = {
         "graphsage": "classes of nodes by own and sampled neighbors' features (GraphSAGE)",
@@ -46,6 +48,7 @@ class Graphs(Task):
         "gin": "classes of nodes by an MLP of own and summed neighbors (GIN)",
         "appnp": "classes of nodes by an MLP and personalized PageRank (APPNP)",
         "sgc": "classes of nodes by a linear model of smoothed features (SGC)",
+        "module": "classes of nodes by a module of your own of PyG's layers",
     }
     reading: ClassVar = {
         "graph": "any2vec.data.options:GraphOptions", "nodes": "any2vec.data.options:NodeOptions",
@@ -61,6 +64,7 @@ class Graphs(Task):
         "validate": "it validates by the split of its nodes, --split",
         "cache_dir": "a graph folder (any2vec graph build) is what is kept",
     }  # fmt: skip
+    score_options: ClassVar = ("module",)
     needs_folder: ClassVar = False  # what a classifier predicts rightly may be all that is wanted
     input: ClassVar = "a folder of any2vec graph build, or edges (edge list, Parquet, Matrix Market)"
 
@@ -125,12 +129,14 @@ class Graphs(Task):
         return plan_network(spec.model, metadata, *budget, (spec.reading.get("cache") or CacheOptions()).num_ahead)
 
     def sized(self, spec: RunSpec, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        from any2vec.tasks.graphs.planning import vector_columns
+
         needs, process, threads = self.size(spec, metadata), machine.process_bytes(), self.threads(spec, 1)
         found = needs.as_dict(
             needs.whole(process + needs.fixed_bytes(threads)), process_bytes=process, threads=threads
         )  # fmt: skip
         about = {
-            "dim": spec.model.dim or metadata["num_features"],
+            "dim": vector_columns(spec.model, metadata),
             "epochs": spec.run.epochs or spec.model.default_epochs,
         }
         return found | about | {"features": self.memory_plan(spec, metadata).sentence}
@@ -140,13 +146,14 @@ class Graphs(Task):
 
         return NetworkClassifier.load(folder)
 
-    def score(self, folder: Path, data: Path) -> Iterator[str]:
+    def score(self, folder: Path, data: Path, **options: Any) -> Iterator[str]:
         from any2vec.tasks.graphs.predict import predicted_lines
 
-        return predicted_lines(self.scorer(folder), data)
+        return predicted_lines(self.scorer(folder).with_module(options.get("module")), data)
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
-        command = ["any2vec", "score", str(folder), "GRAPH"]
+        own = ["--module", model.module] if isinstance(model, OwnModule) else []
+        command = ["any2vec", "score", str(folder), "GRAPH", *own]
         return f"To predict classes of the nodes of a graph folder, this or another:  {shlex.join(command)}"
 
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -157,4 +164,6 @@ class Graphs(Task):
             return []
         epochs = f"{summary['best_epoch']} of {summary['epochs_done']}"
         where = [("features", summary["features"])] if summary.get("features") else []
+        if summary.get("why_whole"):
+            where.append(("all nodes", f"scored over the whole graph at once, for {summary['why_whole']}"))
         return [(metric.replace("_", "-"), shares), ("best epoch", epochs), *where]

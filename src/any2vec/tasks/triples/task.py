@@ -172,7 +172,7 @@ class Triples(Task):
 
         return TripleScorer.load(folder)
 
-    def score(self, folder: Path, data: Path) -> Iterator[str]:
+    def score(self, folder: Path, data: Path, **options: Any) -> Iterator[str]:
         from any2vec.evaluate.triples import score_triple_file
 
         return score_triple_file(self.scorer(folder), data)

@@ -1,0 +1,1 @@
+"""Networks that users bring: any `torch.nn.Module` of PyG layers."""

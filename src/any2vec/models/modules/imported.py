@@ -1,0 +1,134 @@
+"""Modules by their places in the code, "package:Class": imported, given in Python, and made. Light: no PyTorch."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from any2vec.checks import parse_json
+from any2vec.errors import InputError
+
+_EXAMPLE = "models:SAGE, or torch_geometric.nn:GraphSAGE"
+_OURS = ("in_channels", "out_channels")
+_GIVEN: dict[str, Callable[..., Any]] = {}
+"""place -> what was given in Python under it, in this process"""
+
+
+def place_of(given: Any) -> str:
+    """The place of a class, a function that makes modules, or a module, which is known by it from now on.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    if isinstance(given, str):
+        return given
+    is_module = hasattr(given, "state_dict") and not isinstance(given, type)
+    if not callable(given):
+        raise InputError(f"module must be a class, a function that makes a module, or {_EXAMPLE}; got {given!r}.")
+    kind = type(given) if is_module else given
+    place = f"{kind.__module__}:{getattr(kind, '__qualname__', type(kind).__qualname__)}"
+    _GIVEN[place] = (lambda **_: copy.deepcopy(given)) if is_module else given
+    return place
+
+
+def check_place(place: str) -> None:
+    """Raise InputError unless it is written "package:Class"; nothing is imported."""
+    package, colon, name = place.partition(":")
+    parts = [*package.split("."), *name.replace("<locals>", "locals").replace("<lambda>", "made").split(".")]
+    if not colon or not all(part.isidentifier() for part in parts):
+        raise InputError(f"module must be written package:Class, like {_EXAMPLE}; got {place!r}.")
+
+
+def arguments_text(given: str | Mapping[str, Any] | None) -> str | None:
+    """Arguments as JSON with sorted names; None: there are none.
+
+    Raises:
+        InputError: they are no JSON object, or those that are given from the data.
+    """
+    if given is None or given == "":
+        return None
+    try:
+        found = parse_json(given) if isinstance(given, str) else dict(given)
+        text = json.dumps(found, sort_keys=True)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f'module_args must be a JSON object, like {{"hidden_channels": 64, "num_layers": 2}}; got {given!r}. In '
+            "Python a function that makes the module can take anything."
+        ) from error
+    if not isinstance(found, dict) or not all(isinstance(name, str) and name.isidentifier() for name in found):
+        raise InputError(f'module_args must be a JSON object of names, like {{"hidden_channels": 64}}; got {text}.')
+    if taken := [name for name in _OURS if name in found]:
+        raise InputError(f"module_args must not have {taken[0]}: it comes from the data; leave it out.")
+    return text if found else None
+
+
+def arguments(text: str | None) -> dict[str, Any]:
+    """What `arguments_text` has written."""
+    return dict(json.loads(text)) if text else {}
+
+
+def factory_at(place: str) -> Callable[..., Any]:
+    """What makes a module: given in this process, or imported, from packages or the current folder.
+
+    Raises:
+        InputError: there is nothing of that name, or importing it fails.
+    """
+    if place in _GIVEN:
+        return _GIVEN[place]
+    check_place(place)
+    package, _, name = place.partition(":")
+    try:
+        with _current_folder():
+            found: Any = import_module(package)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"There is no {error.name} among installed packages or in the current folder; --module names a file or a "
+            f"package, and a class in it, like {_EXAMPLE}."
+        ) from error
+    except Exception as error:
+        raise InputError(f"{package} cannot be imported: {type(error).__name__}: {_line(error)}") from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise InputError(f"{package} has no {name}; --module names a class or function in it, like {_EXAMPLE}.")
+        found = getattr(found, part)
+    if not callable(found):
+        raise InputError(f"{place} is no class and no function that makes a module, but {type(found).__name__}.")
+    return found
+
+
+def make(place: str, text: str | None, in_channels: int, out_channels: int) -> Any:
+    """A module, made as Class(in_channels=..., out_channels=..., **arguments).
+
+    Raises:
+        InputError: as of `factory_at`, or it does not take these arguments.
+    """
+    factory, more = factory_at(place), arguments(text)
+    try:
+        return factory(in_channels=in_channels, out_channels=out_channels, **more)
+    except Exception as error:
+        said = "".join(f", {name}={value!r}" for name, value in more.items())
+        raise InputError(
+            f"{place} cannot be made as {place.rpartition(':')[2]}(in_channels={in_channels}, "
+            f"out_channels={out_channels}{said}): {type(error).__name__}: {_line(error)}; --module-args gives it more."
+        ) from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300].rstrip(".")
+
+
+@contextmanager
+def _current_folder() -> Iterator[None]:
+    """Files of the current folder can be imported meanwhile, as `python -m` does."""
+    folder = str(Path.cwd())
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)

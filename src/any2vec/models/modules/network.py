@@ -1,0 +1,247 @@
+"""A user's module as a network: trained on batches of sampled neighbors, and computed layer by layer for all nodes.
+
+Legend: M nodes that have rows, F of them, the first ones, that a layer answers for, N nodes of a graph, S edges, C
+classes.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from any2vec.errors import InputError
+from any2vec.models.modules.imported import factory_at, make
+from any2vec.models.modules.sizes import ModuleSizes
+from any2vec.nn.accelerate import accelerate
+from any2vec.nn.layerwise.cut import Cut, cut
+from any2vec.nn.layerwise.messages import Edges, passes_messages
+from any2vec.nn.layerwise.trace import NotTracedError, first_line, small_graph
+
+if TYPE_CHECKING:
+    from any2vec.models.networks.config import OwnModule
+    from any2vec.models.networks.network import Block
+
+_MESSAGE_ARRAYS = 3
+"""rows that an unknown layer makes of each edge"""
+_TRIMMED = ("num_sampled_nodes_per_hop", "num_sampled_edges_per_hop")
+"""by which PyG's models leave out, layer by layer, what the seeds do not need any more"""
+
+
+class ModuleNetwork(nn.Module):
+    """A module, and its stages where it can be cut into such.
+
+    Args:
+        model: names the module. num_features, num_classes: its in_channels and out_channels.
+
+    Raises:
+        InputError: there is none of that name, it cannot be made, or its forward does not give a row of scores a node.
+    """
+
+    num_fixed = 0
+
+    def __init__(self, model: OwnModule, num_features: int, num_classes: int) -> None:
+        super().__init__()
+        self.place = model.module
+        self.module = _made(model, num_features, num_classes)
+        parameters = inspect.signature(self.module.forward).parameters
+        self._is_trimmed = all(name in parameters for name in _TRIMMED)
+        self.cut: Cut | None = None
+        self.why_whole = ""
+        """why it is not cut into layers; empty: it is"""
+        _check_forward(self.module, self.place, num_features, num_classes)
+        try:
+            self.cut = cut(self.module, num_features)
+        except NotTracedError as error:
+            self.why_whole = str(error)
+        if self.cut is not None and self.cut.num_hops > model.num_layers:
+            raise InputError(
+                f"{self.place} passes messages {self.cut.num_hops} times, and batches reach {model.num_layers} hops; "
+                f"give --num-layers {self.cut.num_hops}, or as many --fanouts."
+            )
+        self._widths = self.cut.widths if self.cut is not None else (num_features, num_classes)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Columns that each stage takes, and C."""
+        return self._widths
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it is computed layer by layer; else over the whole graph at once."""
+        return self.cut is not None
+
+    @property
+    def hidden_columns(self) -> int:
+        """Of what the last stage takes, those that are vectors of nodes, the first ones."""
+        return self.cut.hidden if self.cut is not None else 0
+
+    def reads_neighbors(self, number: int) -> bool:
+        """Whether a stage passes messages."""
+        return self.cut is None or self.cut.stages[number].reads_neighbors
+
+    def edge_columns(self, number: int) -> int:
+        """Numbers of 4 bytes that a stage holds for each edge, about."""
+        return self.cut.edge_columns(number) if self.cut is not None else 0
+
+    def target_columns(self, number: int) -> int:
+        """Numbers that a stage makes of each node, beside what it gives."""
+        return self.cut.stages[number].columns_made if self.cut is not None else 0
+
+    def forward(
+        self, x_MD: torch.Tensor, blocks: list[Block], draws: torch.Generator | None = None, are_owned: bool = False
+    ) -> torch.Tensor:  # fmt: skip
+        """Scores of classes, (M or fewer, C), those of the seeds first, in training.
+
+        Args:
+            blocks: the first one has all edges. draws: whose seed is that of whatever the module draws; None: it is no
+                training. are_owned: does nothing: a module may keep what it takes.
+        """
+        edges = Edges(blocks[0].neighbors, blocks[0].degree_M1)
+        more = _by_hop(len(x_MD), blocks) if self._is_trimmed and self.cut and self.cut.num_hops == len(blocks) else {}
+        self.module.train(draws is not None)
+        with torch.random.fork_rng(devices=[], enabled=draws is not None):
+            if draws is not None:
+                torch.manual_seed(draws.initial_seed())
+            found: torch.Tensor = self.module(x_MD, edges.edge_index, **more)
+        return found
+
+    def infer(self, number: int, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
+        """What a stage gives the next one, or the scores of classes, (F, widths[number + 1])."""
+        assert self.cut is not None
+        self.module.eval()
+        return self.cut.run(number, x_MD, block.neighbors, block.degree_M1)
+
+    def at_once(self, x_ND: torch.Tensor, block: Block) -> tuple[torch.Tensor, torch.Tensor]:
+        """(what the last part with weights takes, scores of classes), of all nodes of a graph."""
+        self.module.eval()
+        taken: list[torch.Tensor] = []
+
+        def keep(_: nn.Module, args: tuple[Any, ...]) -> None:
+            rows = args[0] if args else None
+            rows = rows[0] if isinstance(rows, tuple | list) else rows
+            if isinstance(rows, torch.Tensor) and rows.ndim == 2 and len(rows) == len(x_ND):
+                taken[:] = [rows]
+
+        hooks = [part.register_forward_pre_hook(keep) for part in _with_weights(self.module)]
+        try:
+            scores = self.module(x_ND, Edges(block.neighbors, block.degree_M1).edge_index)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return (taken or [x_ND])[0].detach(), scores
+
+    def at_once_bytes(self, num_nodes: int, num_edges: int) -> int:
+        """Of all nodes of a graph at once, about."""
+        return self.sizes().at_once_bytes(num_nodes, num_edges)
+
+    def sizes(self) -> ModuleSizes:
+        """What it takes of memory, about."""
+        columns = columns_made(self.module, self.widths[0])
+        stages = len(self.widths) - 1
+        of_edges = max(self.edge_columns(number) for number in range(stages)) if self.cut is not None else 0
+        return ModuleSizes(
+            self.widths, sum(value.numel() for value in self.parameters()), tuple(columns),
+            of_edges or _MESSAGE_ARRAYS * max(columns, default=1), self.hidden_columns, self.is_cut,
+        )  # fmt: skip
+
+
+def sizes_of(model: OwnModule, num_features: int, num_classes: int) -> ModuleSizes:
+    """What a module takes of memory; it is made, and run on a small graph.
+
+    Raises:
+        InputError: it is none, or not as it must be.
+    """
+    return _sizes(factory_at(model.module), model, num_features, num_classes)
+
+
+@lru_cache(maxsize=8)
+def _sizes(factory: Callable[..., Any], model: OwnModule, num_features: int, num_classes: int) -> ModuleSizes:
+    """factory: what the module's name stands for by now."""
+    with torch.random.fork_rng(devices=[]):
+        return ModuleNetwork(model, num_features, num_classes).sizes()
+
+
+def degrees_of(csr: Any) -> np.ndarray:
+    """float32 (N,): in-neighbors, the node itself not counted: layers of PyG add each node's own loop."""
+    num_N = np.diff(csr.indptr)
+    is_loop_S = np.repeat(np.arange(len(num_N), dtype=csr.indices.dtype), num_N) == csr.indices
+    if is_loop_S.any():
+        num_N = num_N - np.bincount(csr.indices[is_loop_S], minlength=len(num_N))
+    return num_N.astype(np.float32)
+
+
+def columns_made(module: nn.Module, num_features: int) -> list[int]:
+    """Numbers of each node that parts of a module give, each part's own."""
+    probe, found = small_graph(num_features), []
+
+    def count(_: nn.Module, args: Any, given: Any) -> None:
+        if isinstance(given, torch.Tensor) and given.ndim and len(given) == len(probe.x_ND):
+            found.append(given[0].numel())
+
+    tried = copy.deepcopy(module).eval()
+    for part in tried.modules():
+        if passes_messages(part) or not any(True for _ in part.children()):
+            part.register_forward_hook(count)
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        tried(probe.x_ND, probe.edge_index)
+    return found
+
+
+def _made(model: OwnModule, num_features: int, num_classes: int) -> nn.Module:
+    found = make(model.module, model.module_args, num_features, num_classes)
+    if not isinstance(found, nn.Module):
+        raise InputError(f"{model.module} is no torch.nn.Module, but makes {type(found).__name__}.")
+    if any(isinstance(value, nn.UninitializedParameter) for value in found.parameters()):
+        raise InputError(f"{model.module} has layers without sizes (-1); make them of in_channels and out_channels.")
+    if not any(value.requires_grad for value in found.parameters()):
+        raise InputError(f"{model.module} has no weights that can be trained.")
+    if model.accelerate:
+        try:
+            accelerate(found)
+        except InputError:  # no layer that the kernels know: it runs as it is
+            return found
+    return found
+
+
+def _check_forward(module: nn.Module, place: str, num_features: int, num_classes: int) -> None:
+    """Raise InputError unless a forward gives scores of classes of a small graph's nodes."""
+    probe = small_graph(num_features)
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            found = copy.deepcopy(module).eval()(probe.x_ND, probe.edge_index)
+    except Exception as error:
+        raise InputError(
+            f"The forward of {place} fails on {len(probe.x_ND)} nodes with {num_features} features "
+            f"({first_line(error)}); it is called as forward(x, edge_index)."
+        ) from error
+    asked = len(probe.x_ND), num_classes
+    if not isinstance(found, torch.Tensor) or tuple(found.shape) != asked or found.dtype != torch.float32:
+        got = f"{found.dtype} {tuple(found.shape)}" if isinstance(found, torch.Tensor) else type(found).__name__
+        raise InputError(
+            f"The forward of {place} must give float32 {asked}, out_channels scores for each of {asked[0]} nodes; it "
+            f"gives {got}."
+        )
+    if not torch.isfinite(found).all():
+        raise InputError(f"The forward of {place} gives values that are no numbers (NaN or infinite), untrained.")
+
+
+def _with_weights(module: nn.Module) -> list[nn.Module]:
+    """Layers that pass messages, and the smallest parts with weights outside them."""
+    if passes_messages(module) or not any(True for _ in module.children()):
+        return [module] if any(True for _ in module.parameters()) else []
+    return [part for child in module.children() for part in _with_weights(child)]
+
+
+def _by_hop(num_rows: int, blocks: list[Block]) -> dict[str, list[int]]:
+    """How many nodes and edges each hop from the seeds has, as PyG's loaders say."""
+    nodes = [block.num_targets for block in reversed(blocks)] + [num_rows]
+    edges = [0] + [len(block.neighbors.neighbor_S) for block in reversed(blocks)]
+    counts = ([nodes[0], *np.diff(nodes).tolist()], np.diff(edges).tolist())
+    return dict(zip(_TRIMMED, counts, strict=True))
