@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from any2vec.models.layers.classifier import NodeClassifier
     from any2vec.models.layers.ga_mlp import GAMLP
     from any2vec.models.networks.classifier import NetworkClassifier
-    from any2vec.models.networks.config import APPNP, GAT, GCN, GIN, SGC, GATv2, GraphSAGE, OwnModule
+    from any2vec.models.networks.config import APPNP, GAT, GCN, GIN, RGCN, SGC, GATv2, GraphSAGE, OwnModule
     from any2vec.models.recommend.config import ALS, BPR, Item2Vec
     from any2vec.models.recommend.recommender import Recommender
     from any2vec.models.stream.config import StreamCharLstm, StreamNGram, StreamSkipGram
@@ -92,7 +92,7 @@ _NAMES = {
     "models.layers.classifier": ["NodeClassifier"],
     "models.layers.ga_mlp": ["GAMLP"],
     "models.networks.classifier": ["NetworkClassifier"],
-    "models.networks.config": ["APPNP", "GAT", "GATv2", "GCN", "GIN", "GraphSAGE", "OwnModule", "SGC"],
+    "models.networks.config": ["APPNP", "GAT", "GATv2", "GCN", "GIN", "GraphSAGE", "OwnModule", "RGCN", "SGC"],
     "models.recommend.config": ["ALS", "BPR", "Item2Vec"],
     "models.recommend.recommender": ["Recommender"],
     "models.stream.config": ["StreamCharLstm", "StreamNGram", "StreamSkipGram"],

@@ -24,7 +24,7 @@ NAMES = {
     "ItemRecommender",
     "Clicks", "ClickSchema", "ClickScorer", "read_clicks",
     "GAMLP", "GAMLPClassifier", "NodeOptions", "NodeClassifier",
-    "GraphSAGE", "GCN", "GAT", "GATv2", "GIN", "APPNP", "SGC", "OwnModule", "NetworkClassifier",
+    "GraphSAGE", "GCN", "GAT", "GATv2", "GIN", "RGCN", "APPNP", "SGC", "OwnModule", "NetworkClassifier",
     "stream", "StreamResult", "StreamSkipGram", "StreamNGram", "StreamCharLstm", "StreamOptions",
     "SourceOptions",
     "HostOptions", "SyncOptions", "StorageOptions",

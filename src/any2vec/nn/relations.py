@@ -19,33 +19,48 @@ from any2vec.nn.threads import over_nodes
 
 
 class RelationGroups:
-    """Edges in groups, one for each relation and node that has some of it; nothing is checked.
+    """Edges in groups, one for each relation and node that has some of it; nothing is checked. They are made when they
+    are first asked for.
 
     Args:
         neighbors: of the F nodes. type_S: integers in [0, num_relations): relations of the edges.
     """
 
     def __init__(self, neighbors: Neighbors, type_S: np.ndarray, num_relations: int) -> None:
-        from any2vec.kernels.graph.relations import group_by_relation
-
-        stop_F1, size = neighbors.stop_F1, int(neighbors.stop_F1[-1])
-        neighbor_S = np.empty(size, neighbors.neighbor_S.dtype)
-        stop_S1, cut_R1 = np.empty(size + 1, np.int64), np.zeros(num_relations + 1, np.int64)
-        place_F1, group_S = np.zeros(len(stop_F1), np.int64), np.empty(size, np.int32)
-        num = group_by_relation(
-            stop_F1, neighbors.neighbor_S[:size], type_S[:size], cut_R1, neighbor_S, np.empty(size, np.int32), stop_S1,
-            place_F1, group_S,
-        )  # fmt: skip
-        self.neighbors = Neighbors(stop_S1[: num + 1].copy(), neighbor_S)
-        """of the G groups, by relation, then by node"""
-        self.cut_R1 = cut_R1
-        """int64: the groups of relation r are [cut[r], cut[r + 1])"""
-        self.groups = Neighbors(place_F1, group_S[:num].copy())
-        """of the F nodes: their groups, by relation"""
+        self._edges = neighbors, type_S, num_relations
 
     def __len__(self) -> int:
         """F"""
-        return len(self.groups.stop_F1) - 1
+        return len(self._edges[0].stop_F1) - 1
+
+    @property
+    def neighbors(self) -> Neighbors:
+        """Of the G groups, by relation, then by node."""
+        return self._sorted[0]
+
+    @property
+    def cut_R1(self) -> np.ndarray:  # noqa: N802
+        """int64: the groups of relation r are [cut[r], cut[r + 1])."""
+        return self._sorted[1]
+
+    @property
+    def groups(self) -> Neighbors:
+        """Of the F nodes: their groups, by relation."""
+        return self._sorted[2]
+
+    @cached_property
+    def _sorted(self) -> tuple[Neighbors, np.ndarray, Neighbors]:
+        from any2vec.kernels.graph.relations import group_by_relation
+
+        (stop_F1, given_S, _), type_S, num_relations = self._edges
+        size = int(stop_F1[-1])
+        neighbor_S, stop_S1 = np.empty(size, given_S.dtype), np.empty(size + 1, np.int64)
+        cut_R1, place_F1 = np.zeros(num_relations + 1, np.int64), np.zeros(len(stop_F1), np.int64)
+        group_S, scratch_S = np.empty(size, np.int32), np.empty(size, np.int32)
+        num = group_by_relation(
+            stop_F1, given_S[:size], type_S[:size], cut_R1, neighbor_S, scratch_S, stop_S1, place_F1, group_S
+        )
+        return Neighbors(stop_S1[: num + 1].copy(), neighbor_S), cut_R1, Neighbors(place_F1, group_S[:num].copy())
 
     @cached_property
     def type_G(self) -> np.ndarray:  # noqa: N802 - a shape letter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,8 @@ from any2vec.cli.run.graph import graph_flags
 from any2vec.data.options import GraphOptions
 from any2vec.units import size
 
+_SHOWN = 8
+"""types of nodes or edges that are named on the terminal"""
 graph = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich", no_args_is_help=True)
 
 
@@ -52,6 +55,14 @@ def _build(
         typer.Option("--feature-type", metavar="<choice>", help="float32 | float16 | int8; as what they are kept."),
     ] = "float32",
     out_neighbors: Annotated[bool, typer.Option("--out-neighbors", help="Keep the out-neighbors, too.")] = False,
+    edge_types: Annotated[
+        str | None,
+        typer.Option(
+            "--edge-types", metavar="<where>", show_default=False,
+            help="Edges have types, and directions: triples (lines `head relation tail`), last (`src dst relation`), "
+            "or the column of a table.",
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the graph in --out.")] = False,
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
@@ -68,7 +79,7 @@ def _build(
     check_input(edges)
     options = BuildOptions(
         features=features, labels=labels, split=split, split_index=split_index, feature_type=feature_type,  # type: ignore[arg-type]
-        out_neighbors=out_neighbors,
+        out_neighbors=out_neighbors, edge_types=edge_types,
     )  # fmt: skip
     with Bar(quiet) as bar:
         made = write_graph(
@@ -98,6 +109,13 @@ def show_graph(
         raise typer.Exit(EXIT_BAD_INPUT)
 
 
+def _counts(numbers: Mapping[str, int]) -> str:
+    """How many there are, and the most frequent of them."""
+    shown = sorted(numbers.items(), key=lambda one: -one[1])[:_SHOWN]
+    rest = ", ..." if len(numbers) > len(shown) else ""
+    return f"{len(numbers):,}: {', '.join(f'{name} {number:,}' for name, number in shown)}{rest}"
+
+
 def _tell(found: dict[str, Any], as_json: bool) -> None:
     from any2vec.data.attributed.graph import SPLITS
 
@@ -110,6 +128,7 @@ def _tell(found: dict[str, Any], as_json: bool) -> None:
     more = f"{found['splits']:,}; the first: " if found["splits"] > 1 else ""
     pairs = [
         ("graph", f"{found['nodes']:,} nodes, {found['edges']:,} edges, {' '.join(filter(None, kinds))}"),
+        *((what.replace("_", " "), _counts(found[what])) for what in ("relations", "node_types") if found[what]),
         ("in-neighbors", f"{degree}, {found['without_neighbors']:,} nodes without"),
         ("features", f"{found['features']:,} {found['feature_type']}" if found["features"] else "none"),
         ("classes", f"{found['classes']:,}, {found['labeled']:,} nodes have one" if found["classes"] else "none"),

@@ -45,6 +45,22 @@ class FeatureRows(NamedTuple):
         return rows_KD
 
 
+class NodeNumbers(NamedTuple):
+    """In place of features: the nodes' numbers, by which a network has a learned row for each."""
+
+    num: int
+    """N"""
+
+    @property
+    def columns(self) -> int:
+        """0"""
+        return 0
+
+    def take(self, ids: np.ndarray) -> np.ndarray:
+        """int64 (K,): ids."""
+        return np.asarray(ids, np.int64)
+
+
 def open_matrix(source: Any, name: str) -> Any:
     """The matrix that a .npy or .npz file, an array or a SciPy sparse array holds; a .npy file is mapped.
 

@@ -2,6 +2,7 @@
 
 On disk, a folder; every array is a .npy file with a header of 128 bytes, mapped when the folder is opened:
     meta.json        {"format": "any2vec-attributed-graph", "version": 1, "is_directed", "num_edges", "classes",
+                     "relations": names of the edge types, "node_types": [[name, how many], ...],
                      "arrays": {name: {"dtype", "shape", "blake2b"}}}
     indptr, indices  int64 (N + 1,), int32 (E,): row v holds the sources of the edges into v, ascending
     weights          float32 (E,); edge_types int32 (E,); each where there are any
@@ -15,6 +16,7 @@ On disk, a folder; every array is a .npy file with a header of 128 bytes, mapped
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +46,9 @@ _DTYPES: dict[str, tuple[str, ...]] = {
 class AttributedGraph:
     """A graph folder, mapped; `any2vec.write_graph` makes one.
 
-    `csr` are the in-neighbors, `edge_types` int32 (E,) or (0,), `features` a `FeatureRows` or None, `labels` int32 (N,)
-    (-1: none), uint8 (N, C), or None, `classes` their names, `splits` int8 (S, N), S = 0 without.
+    `csr` are the in-neighbors, `edge_types` int32 (E,) or (0,), `relations` their names, `features` a `FeatureRows` or
+    None, `labels` int32 (N,) (-1: none), uint8 (N, C), or None, `classes` their names, `splits` int8 (S, N), S = 0
+    without.
     """
 
     def __init__(self, folder: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -58,6 +61,8 @@ class AttributedGraph:
         floats, none = np.empty(0, np.float32), np.empty(0, np.int32)
         self.csr = Csr(arrays["indptr"], arrays["indices"], arrays.get("weights", floats))
         self.edge_types = arrays.get("edge_types", none)
+        self.node_types = {name: int(num) for name, num in meta.get("node_types", ())}
+        """name -> how many: nodes of a type stand together, in this order; empty: they are of one"""
         self.features = None
         if "features" in arrays:
             self.features = FeatureRows(arrays["features"], arrays.get("scales", floats))
@@ -73,6 +78,13 @@ class AttributedGraph:
 
     def __repr__(self) -> str:
         return f"AttributedGraph({len(self):,} nodes, {self.num_edges:,} edges, {self.num_features:,} features)"
+
+    @cached_property
+    def relations(self) -> list[str]:
+        """Names of the edge types; empty: there are none."""
+        if names := self.metadata.get("relations"):
+            return list(names)
+        return [str(number) for number in range(int(self.edge_types.max()) + 1 if len(self.edge_types) else 0)]
 
     @property
     def num_features(self) -> int:
@@ -126,6 +138,9 @@ class AttributedGraph:
             len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < len(self)
         ):
             raise FormatError(f"{self.folder} is damaged (edges lead outside its nodes); build it again.")
+        types = self.edge_types
+        if len(types) and not 0 <= int(types.min()) <= int(types.max()) < len(self.relations):
+            raise FormatError(f"{self.folder} is damaged (edges are of types that it has not); build it again.")
 
     def check_labels(self) -> None:
         """Read all labels, once: a loss trusts them.
@@ -163,7 +178,7 @@ class AttributedGraph:
         return {
             "nodes": len(self), "edges": self.num_edges, "is_directed": self.is_directed,
             "is_weighted": len(csr.weights) > 0,
-            "edge_types": int(self.edge_types.max()) + 1 if len(self.edge_types) else 0,
+            "edge_types": len(self.relations), "relations": self._by_relation(), "node_types": self.node_types,
             "has_out_neighbors": "out_indptr" in arrays, "mean_degree": len(csr.indices) / len(self),
             "most_degree": int(degrees.max()), "without_neighbors": int((degrees == 0).sum()),
             "features": self.num_features,
@@ -172,6 +187,13 @@ class AttributedGraph:
             "labeled": labeled, "splits": len(self.splits), **named,
             "total_bytes": sum(array.nbytes for array in arrays.values()), "folder": str(self.folder),
         }  # fmt: skip
+
+    def _by_relation(self) -> dict[str, int]:
+        """Entries of the adjacency by name of their type."""
+        if not len(self.edge_types):
+            return {}
+        counts = np.bincount(self.edge_types, minlength=len(self.relations))
+        return dict(zip(self.relations, counts.tolist(), strict=False))
 
     @classmethod
     def open(cls, folder: Path | str) -> AttributedGraph:
@@ -188,6 +210,8 @@ class AttributedGraph:
                 raise TypeError("meta.json gives num_edges or is_directed of another type")
             if not all(isinstance(name, str) for name in meta["classes"]):
                 raise TypeError("meta.json gives classes that are no names")
+            if not all(isinstance(name, str) for name in meta.get("relations", ())):
+                raise TypeError("meta.json gives relations that are no names")
             graph = cls(folder, meta, arrays)
         except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
             reason = str(error).split("\n")[0]
@@ -208,6 +232,7 @@ class AttributedGraph:
             and csr.indptr[-1] == len(csr.indices)
             and len(csr.weights) in (0, len(csr.indices))
             and len(self.edge_types) in (0, len(csr.indices))
+            and (not self.node_types or sum(self.node_types.values()) == num_nodes)
             and (features is None or len(features.row_ND) == num_nodes)
             and (features is None or len(features.scale_N) == num_nodes * (features.row_ND.dtype == np.int8))
             and (self.labels is None or self.labels.shape in ((num_nodes,), (num_nodes, len(self.classes))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -104,11 +104,16 @@ class GraphWriter(ExitStack):
         self._close("out_entries", entries)
         self.put("out_indptr", np.concatenate([np.zeros(1, np.int64), np.cumsum(count_N)]))
 
-    def finish(self, is_directed: bool, num_edges: int, classes: Sequence[str]) -> None:
+    def finish(
+        self, is_directed: bool, num_edges: int, classes: Sequence[str], relations: Sequence[str] = (),
+        node_types: Mapping[str, int] | None = None,
+    ) -> None:  # fmt: skip
         """Write meta.json, with a checksum of each file."""
         for name, known in self.arrays.items():
             known["blake2b"] = content_hash(self.folder / f"{name}.npy")
         meta = {"format": FORMAT, "version": VERSION, "is_directed": is_directed, "num_edges": num_edges}
+        meta |= {"relations": list(relations)} if relations else {}
+        meta |= {"node_types": [[name, num] for name, num in node_types.items()]} if node_types else {}
         write_json(self.folder / "meta.json", meta | {"classes": list(classes), "arrays": self.arrays})
 
     def _open(self, name: str, dtype: type, row: tuple[int, ...]) -> ArrayFile:

@@ -134,7 +134,7 @@ class Triples:
 
 def read_triples(
     source: Any, options: TripleOptions | None = None, *, known: Triples | None = None,
-    progress: ProgressCall | None = None, cache_dir: Path | str | None = None,
+    progress: ProgressCall | None = None, cache_dir: Path | str | None = None, is_relation_last: bool = False,
 ) -> Triples:  # fmt: skip
     """Read triples.
 
@@ -148,6 +148,7 @@ def read_triples(
         known: take the rows of these: names that it lacks get row -1 (of a test set, say).
         progress: called with (bytes read, bytes in all or None).
         cache_dir: where rows of many triples are put, in files without a name; by default the cache of any2vec.
+        is_relation_last: columns are head, tail, relation.
 
     Memory: O(names), some 80 bytes each and the text; of triples beyond some millions the rows are mapped.
 
@@ -163,7 +164,16 @@ def read_triples(
     if isinstance(source, Triples):
         return source if known is None else _in_rows_of(source, known)
     with TripleStack(cache_root(cache_dir) / "triples") as stack:
-        return _encoded(triple_columns(source, options, progress), known, stack)
+        pieces = triple_columns(source, options, progress)
+        return _encoded(map(_with_relation_last, pieces) if is_relation_last else pieces, known, stack)
+
+
+def _with_relation_last(found: TripleColumns) -> TripleColumns:
+    """Columns of head, tail and relation, in the usual order."""
+    if len(found.columns) != 3:
+        raise DataError("A relation behind head and tail needs three columns, got two.")
+    head, tail, relation = found.columns
+    return found._replace(columns=[head, relation, tail])
 
 
 def _in_rows_of(found: Triples, known: Triples) -> Triples:

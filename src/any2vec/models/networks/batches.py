@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import torch
 
-from any2vec.data.attributed.features import FeatureRows
+from any2vec.data.attributed.features import FeatureRows, NodeNumbers
+from any2vec.data.attributed.relations import RelationalCsr
 from any2vec.models.networks.config import GraphNetwork
 from any2vec.models.networks.features import CachedFeatures, Moved
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of
@@ -27,7 +28,7 @@ from any2vec.types import Csr
 if TYPE_CHECKING:
     from any2vec.models.networks.objectives import Objective
 
-Features = FeatureRows | CachedFeatures | OrderedFeatures
+Features = FeatureRows | CachedFeatures | OrderedFeatures | NodeNumbers
 
 
 class LearnerData(NamedTuple):
@@ -100,7 +101,7 @@ class Batches(Protocol):
     def draw(self, epoch: int, number: int) -> Drawn: ...
 
     def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
-        """x_MD: float32: the rows of `node_M`."""
+        """x_MD: the rows of `node_M`, float32, or, without features, the nodes' numbers."""
 
     def trial(self) -> Drawn:
         """A small one, by which kernels are compiled."""
@@ -122,7 +123,7 @@ class Reader:
         """what it came to, where features are on disk"""
 
     def rows(self, node_M: np.ndarray) -> torch.Tensor:
-        """float32 (M, D); of no batch of a plan."""
+        """float32 (M, D), or, without features, the nodes' numbers, int64 (M,); of no batch of a plan."""
         return torch.from_numpy(self.features.take(node_M))
 
     def count(self, drawn: Drawn, moved: Moved) -> None:
@@ -154,7 +155,7 @@ class SampledBatches:
             key=model.sample_key, seed=seed,
         )  # fmt: skip
         self._sampler = NeighborSampler(data.csr, options)
-        self._degree_N = np.diff(data.csr.indptr).astype(np.float32)
+        self._csr, self._degree_N = data.csr, np.diff(data.csr.indptr).astype(np.float32)
 
     @property
     def num_items(self) -> int:
@@ -165,7 +166,7 @@ class SampledBatches:
 
     def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
         assert x_MD is not None
-        seeds, blocks = drawn.seeds, blocks_of(drawn.edges, self._degree_N)
+        seeds, blocks = drawn.seeds, blocks_of(drawn.edges, self._degree_N, self._csr)
         return Batch(x_MD, blocks, torch.arange(len(seeds.node_B)), seeds.target, seeds.size, drawn.number)
 
     def trial(self) -> Drawn:
@@ -179,7 +180,7 @@ class SampledBatches:
         return self._objective.seeds(epoch, number, number * self.batch_size, (number + 1) * self.batch_size)
 
     def _of(self, seeds: Seeds, epoch: int, number: int) -> Drawn:
-        found = self._sampler.sample(seeds.node_B, epoch, number)
+        found = self._sampler.sample(seeds.node_B, epoch, number, isinstance(self._csr, RelationalCsr))
         return Drawn(number, seeds, found.node_M, found, len(found.node_M), len(found.neighbor_S))
 
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from any2vec.checks import parse_json
+from any2vec.data.attributed.features import NodeNumbers
 from any2vec.data.attributed.predictions import class_shares
+from any2vec.data.attributed.relations import RelationalCsr, Relations, relational_csr
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
 from any2vec.models.networks.config import (
@@ -20,13 +22,14 @@ from any2vec.models.networks.config import (
     GCN,
     GIN,
     NETWORK,
+    RGCN,
     SGC,
     GATv2,
     GraphNetwork,
     GraphSAGE,
     OwnModule,
 )  # fmt: skip
-from any2vec.types import State
+from any2vec.types import Csr, State
 
 if TYPE_CHECKING:
     from any2vec.data.attributed.graph import AttributedGraph
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 
 MAX_COLUMNS = 1 << 31
 _MODELS: dict[str, type[GraphNetwork]] = {
-    kind.name: kind for kind in (GraphSAGE, GCN, GAT, GATv2, GIN, APPNP, SGC, OwnModule)
+    kind.name: kind for kind in (GraphSAGE, GCN, GAT, GATv2, GIN, RGCN, APPNP, SGC, OwnModule)
 }
 
 
@@ -43,13 +46,16 @@ class NetworkClassifier:
 
     Args:
         weights: of the network, by name. classes: names of the C classes. is_multi_label: a node may have several.
+        relations: of the edges, where they have types. nodes: hash of the nodes' keys, where they had no features.
     """
 
     def __init__(
-        self, model: GraphNetwork, weights: State, num_features: int, classes: Sequence[str], is_multi_label: bool
-    ) -> None:
+        self, model: GraphNetwork, weights: State, num_features: int, classes: Sequence[str], is_multi_label: bool,
+        relations: Relations | None = None, nodes: str = "",
+    ) -> None:  # fmt: skip
         self.model, self.weights, self.num_features = model, weights, num_features
         self.classes, self.is_multi_label = list(classes), is_multi_label
+        self.relations, self._nodes = relations, nodes
         self._is_allowed = True
         """whether a user's module may be imported: of a folder only where its user names it"""
 
@@ -66,19 +72,26 @@ class NetworkClassifier:
             budget_bytes: of memory for layers; 0: half of the machine's. What does not fit is mapped from a file.
 
         Raises:
-            InputError: the graph has no features, or not as many as the training, or not these nodes; the budget is too
-                small; the network is a module of a user's, and the folder was opened without naming it.
+            InputError: the graph has no features, or not as many as the training, or not these nodes; it is of other
+                nodes than a network without features has learned; a relation is unknown; the budget is too small; the
+                network is a module of a user's, and the folder was opened without naming it.
             FormatError: the folder is no graph, or damaged. StorageError: the disk is full.
         """
         from any2vec.data.attributed.graph import AttributedGraph
         from any2vec.models.networks.inference import inference_over
 
         graph = AttributedGraph.open(graph) if isinstance(graph, str | Path) else graph
-        if graph.features is None or graph.num_features != self.num_features:
+        features: Any = graph.features
+        if self.relations is not None and self.relations.num_nodes:
+            check_same_nodes(graph, self.relations.num_nodes, self._nodes)
+            features = NodeNumbers(len(graph))
+        elif features is None or graph.num_features != self.num_features:
             raise InputError(f"The network takes {self.num_features:,} features a node, got {graph.num_features:,}.")
         nodes = None if nodes is None else _checked(nodes, len(graph))
-        graph.check_edges()
-        return self.score_with(inference_over(self.model, graph.csr, graph.features, budget_bytes), nodes)
+        csr = edges_for(self.model, graph)
+        if isinstance(csr, RelationalCsr) and self.relations is not None:
+            csr = csr.named(self.relations.names)
+        return self.score_with(inference_over(self.model, csr, features, budget_bytes), nodes)
 
     def score_with(self, inference: Inference, nodes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """As `score`, of a graph that is at hand."""
@@ -96,6 +109,8 @@ class NetworkClassifier:
             "model": self.model.as_dict(), "num_features": self.num_features, "classes": self.classes,
             "is_multi_label": self.is_multi_label,
         }  # fmt: skip
+        if self.relations is not None:
+            about |= {**self.relations._asdict(), "nodes": self._nodes}
         weights = {name: np.asarray(array, np.float32) for name, array in self.weights.items()}
         with path.open("wb") as file:
             write_safetensors(file, weights, "float32", {"any2vec": json.dumps(about)})
@@ -121,7 +136,13 @@ class NetworkClassifier:
             options: dict[str, Any] = dict(about["model"])
             model = _MODELS[options.pop("model")](**options)
             classes = [str(name) for name in about["classes"]]
-            found = cls(model, dict(tensors), int(about["num_features"]), classes, bool(about["is_multi_label"]))
+            relations = None
+            if "names" in about:
+                relations = Relations(tuple(map(str, about["names"])), int(about["num_nodes"]))
+            found = cls(
+                model, dict(tensors), int(about["num_features"]), classes, bool(about["is_multi_label"]), relations,
+                str(about.get("nodes", "")),
+            )  # fmt: skip
             found._check()
         except (FormatError, InputError, OSError, ValueError, TypeError) as error:
             raise FormatError(f"{file} is damaged: {' '.join(str(error).split())}") from error
@@ -146,7 +167,8 @@ class NetworkClassifier:
     def _check(self) -> None:
         if not all(np.isfinite(array).all() for array in self.weights.values()):
             raise ValueError("its weights are not all numbers")
-        if not 0 < self.num_features <= MAX_COLUMNS or len(self.classes) < 2:
+        num_columns = self.num_features or (self.relations.num_nodes if self.relations else 0)
+        if not 0 < num_columns <= MAX_COLUMNS or len(self.classes) < 2:
             raise ValueError(f"it has {self.num_features} features and {len(self.classes)} classes")
         if isinstance(self.model, OwnModule):
             self._is_allowed = False
@@ -161,7 +183,7 @@ class NetworkClassifier:
             )
         from any2vec.models.networks.network import network_of
 
-        return network_of(self.model, self.num_features, len(self.classes), self.weights)
+        return network_of(self.model, self.num_features, len(self.classes), self.weights, self.relations)
 
 
 def _checked(nodes: np.ndarray, num: int) -> np.ndarray:
@@ -169,3 +191,29 @@ def _checked(nodes: np.ndarray, num: int) -> np.ndarray:
     if found.ndim != 1 or found.dtype.kind not in "iu" or not ((found >= 0) & (found < num)).all():
         raise InputError(f"nodes must be whole numbers from 0 to {num - 1:,}, got {found.dtype} of {found.shape}.")
     return found
+
+
+def edges_for(model: GraphNetwork, graph: AttributedGraph) -> Csr:
+    """What a network passes messages along.
+
+    Raises:
+        InputError: the network takes edges with types, and these have none. FormatError: the folder is damaged.
+    """
+    if isinstance(model, RGCN):
+        return relational_csr(graph, model.inverse)
+    graph.check_edges()
+    return graph.csr
+
+
+def nodes_digest(graph: AttributedGraph) -> str:
+    """By which a graph is known to have the same nodes: a hash of their keys; empty where they are numbers."""
+    return str(graph.metadata["arrays"].get("words", {}).get("blake2b", ""))
+
+
+def check_same_nodes(graph: AttributedGraph, num_nodes: int, digest: str) -> None:
+    """Raise InputError unless these are the nodes that a network without features has rows of."""
+    if len(graph) != num_nodes or nodes_digest(graph) != digest:
+        raise InputError(
+            f"The network has learned a row for each of its {num_nodes:,} nodes, for they had no features, and scores "
+            "these alone; the graph has others. Train with features to score other graphs."
+        )

@@ -181,6 +181,26 @@ class GIN(LayeredNetwork):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RGCN(LayeredNetwork):
+    """Relational graph convolutional network (Schlichtkrull et al., ESWC 2018, equation 2): edges have types, nodes may
+    have features, or a learned row each."""
+
+    name: ClassVar[str] = "rgcn"
+
+    num_bases: Annotated[int | None, Whole(1, 65_536)] = None
+    """matrices that a layer's relations are mixtures of (equation 3); by default each relation has its own"""
+    inverse: bool = True
+    """add the inverse of each relation, of directed graphs"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.residual:
+            raise InputError("residual does nothing for rgcn, whose layers add the node's own row, times a matrix.")
+        if self.node_order != "none":
+            raise InputError("node_order is for edges without types; leave it out with rgcn.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class APPNP(GraphNetwork):
     """An MLP whose predictions are propagated by personalized PageRank (Klicpera et al., ICLR 2019, section 3).
 

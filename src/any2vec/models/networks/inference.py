@@ -22,6 +22,7 @@ import torch
 
 from any2vec import machine
 from any2vec.data.attributed.features import FeatureRows
+from any2vec.data.attributed.relations import RelationalCsr
 from any2vec.data.attributed.scratch import GrowingRows
 from any2vec.errors import InputError
 from any2vec.kernels.common.ranges import positions_in
@@ -52,7 +53,7 @@ class Rows(Protocol):
     """Rows of nodes, wherever they are."""
 
     def take(self, ids: np.ndarray) -> np.ndarray:
-        """float32 (M, D) of ids, integers (M,)."""
+        """float32 (M, D) of ids, integers (M,); of nodes without features their numbers, int64 (M,)."""
 
 
 class AnyNetwork(Protocol):
@@ -220,7 +221,9 @@ class Inference:
         while first < len(ids):
             stop = _stop(layer, end_K1, first, min(len(ids), first + most), num, reach, room)
             asked = ids[first:stop]
-            found = self._sampler.sample(asked) if layer.reads_neighbors else _alone(asked)
+            found = _alone(asked)
+            if layer.reads_neighbors:
+                found = self._sampler.sample(asked, with_edges=isinstance(self.csr, RelationalCsr))
             shape = len(found.node_M), stop - first, len(found.neighbor_S)
             reach = min(1.0, _MARGIN * shape[0] / distinct(*shape[1:], num))
             out = None
@@ -239,7 +242,7 @@ class Inference:
         full = _filled_up(found)
         try:
             x_MD = torch.from_numpy(rows.take(full.node_M))
-            return layer.run(x_MD, blocks_of(full, self._degree_N)[0])
+            return layer.run(x_MD, blocks_of(full, self._degree_N, self.csr)[0])
         except (MemoryError, RuntimeError) as error:
             if found.nodes_by_hop[0] == 1 or not (isinstance(error, MemoryError) or "allocate memory" in str(error)):
                 raise

@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from any2vec.data.attributed.features import FeatureRows
+from any2vec.data.attributed.features import FeatureRows, NodeNumbers
+from any2vec.data.attributed.relations import Relations
 from any2vec.errors import InputError
 from any2vec.models.networks.batches import Batch, Features, LearnerData, WholeBatches, batches_of
 from any2vec.models.networks.config import GraphNetwork
@@ -46,7 +47,8 @@ class GraphLearner:
         self.objective = objective_of(model, data, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(_stream(seed, _INIT))
-            self.network = make_network(model, data.features.columns, self.objective.num_columns)
+            relations = Relations.of(data.csr, data.features)
+            self.network = make_network(model, data.features.columns, self.objective.num_columns, relations)
         self._optimizer = torch.optim.Adam(
             self.network.parameters(), lr=model.learning_rate, weight_decay=model.weight_decay
         )
@@ -105,7 +107,7 @@ class GraphLearner:
     @cached_property
     def inference(self) -> Inference:
         """What scores nodes from all their neighbors."""
-        if isinstance(self.batches, WholeBatches):
+        if isinstance(self.batches, WholeBatches) and not isinstance(self.data.features, NodeNumbers):
             rows = FeatureRows(self.batches.whole()[0].numpy(), np.empty(0, np.float32))
             return inference_over(self.model, self.data.csr, rows, self._inference_bytes, self.network.num_fixed)
         return inference_over(self.model, self.data.csr, self.data.features, self._inference_bytes)

@@ -13,10 +13,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from any2vec.data.attributed.relations import RelationalCsr, Relations
 from any2vec.models.networks.config import (
     APPNP,
     GAT,
     GIN,
+    RGCN,
     SGC,
     AttentionNetwork,
     GraphNetwork,
@@ -24,10 +26,13 @@ from any2vec.models.networks.config import (
     LayeredNetwork,
     OwnModule,
 )
+from any2vec.models.networks.sizing import relation_columns
 from any2vec.models.networks.skips import Jumping, Residual, dropped
 from any2vec.nn.aggregate import Neighbors, aggregate
 from any2vec.nn.convolve import convolve
 from any2vec.nn.gat import GATConv, GATv2Conv
+from any2vec.nn.relations import RelationGroups
+from any2vec.nn.rgcn import RGCNConv
 from any2vec.nn.sage import SAGEConv
 from any2vec.sampling.neighbors import Neighborhood
 from any2vec.types import Csr, State
@@ -40,6 +45,8 @@ class Block(NamedTuple):
     """of F nodes"""
     degree_M1: torch.Tensor
     """float32 (M, 1): in-neighbors in the graph, sampled or not"""
+    relations: RelationGroups | None = None
+    """of edges that have types"""
 
     @property
     def num_targets(self) -> int:
@@ -75,7 +82,7 @@ class GcnLayer(nn.Module):
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         is_narrow = self.linear.out_features < self.linear.in_features
         x_MD = nn.functional.linear(x_MD, self.linear.weight) if is_narrow else x_MD
-        found = convolve(x_MD, *block)
+        found = convolve(x_MD, block.neighbors, block.degree_M1)
         return found + self.linear.bias if is_narrow else self.linear(found)
 
 
@@ -127,6 +134,20 @@ class GinLayer(nn.Module):
         return found
 
 
+class RgcnLayer(nn.Module):
+    """The relational graph convolution; over a sample the mean by a relation is that of the sample's edges of it."""
+
+    def __init__(self, model: RGCN, size_in: int, size_out: int, relations: Relations) -> None:
+        super().__init__()
+        self.conv = RGCNConv(size_in or relations.num_nodes, size_out, len(relations.names), model.num_bases)
+        self.edge_columns = relation_columns(size_in, size_out)
+
+    def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
+        assert block.relations is not None
+        found: torch.Tensor = self.conv((x_MD, x_MD[: block.num_targets]), block.relations)
+        return found
+
+
 class DenseLayer(nn.Module):
     """The node's own row times a matrix."""
 
@@ -149,7 +170,7 @@ class Propagation(nn.Module):
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         z_MD, own_MD = (x_MD, x_MD) if self.is_first else x_MD.chunk(2, dim=1)
         own_FD = own_MD[: block.num_targets]
-        z_FD = (1 - self.teleport) * convolve(z_MD, *block) + self.teleport * own_FD
+        z_FD = (1 - self.teleport) * convolve(z_MD, block.neighbors, block.degree_M1) + self.teleport * own_FD
         return z_FD if self.is_last else torch.cat([z_FD, own_FD], dim=1)
 
 
@@ -157,7 +178,7 @@ class Convolution(nn.Module):
     """GCN's sum, without weights."""
 
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
-        return convolve(x_MD, *block)
+        return convolve(x_MD, block.neighbors, block.degree_M1)
 
 
 class Network(nn.Module):
@@ -166,11 +187,13 @@ class Network(nn.Module):
     Layers below jumping knowledge do both themselves, and those without weights neither.
     """
 
-    def __init__(self, model: GraphNetwork, num_features: int, num_classes: int) -> None:
+    def __init__(
+        self, model: GraphNetwork, num_features: int, num_classes: int, relations: Relations | None = None
+    ) -> None:
         super().__init__()
         self.widths = model.widths(num_features, num_classes)
         activation = nn.functional.elu if isinstance(model, AttentionNetwork) else torch.relu
-        self.layers = nn.ModuleList(_layers(model, self.widths, activation))
+        self.layers = nn.ModuleList(_layers(model, self.widths, activation, relations))
         self.num_fixed = model.hops if isinstance(model, SGC) else 0
         """first layers, which have no weights: what they give is computed once"""
         is_plain = not any(isinstance(layer, Jumping | Convolution) for layer in self.layers)
@@ -218,7 +241,7 @@ class Network(nn.Module):
 
 
 def _layers(
-    model: GraphNetwork, widths: Sequence[int], activation: Callable[..., torch.Tensor]
+    model: GraphNetwork, widths: Sequence[int], activation: Callable[..., torch.Tensor], relations: Relations | None
 ) -> Iterator[nn.Module]:  # fmt: skip
     """The layers of a network, in their order; with jumping knowledge a matrix for the classes follows them."""
     last = len(widths) - 2
@@ -228,7 +251,7 @@ def _layers(
     jumps = model.jumping_knowledge is not None
     sizes = widths if not jumps else (widths[0], *[model.hidden] * model.num_layers)
     for number, (size_in, size_out) in enumerate(pairwise(sizes)):
-        layer = _layer(model, size_in, size_out, is_last=number == last)
+        layer = _layer(model, size_in, size_out, number == last, relations)
         layer = Residual(layer, size_in, size_out) if model.residual else layer
         yield Jumping(layer, model, number, activation) if jumps else layer
     if jumps:
@@ -243,7 +266,12 @@ def _dense_or_propagation(model: GraphNetwork, size_in: int, size_out: int, numb
     return DenseLayer(size_in, size_out, bias=True) if number == last else Convolution()
 
 
-def _layer(model: LayeredNetwork, size_in: int, size_out: int, is_last: bool) -> nn.Module:
+def _layer(
+    model: LayeredNetwork, size_in: int, size_out: int, is_last: bool, relations: Relations | None
+) -> nn.Module:  # fmt: skip
+    if isinstance(model, RGCN):
+        assert relations is not None
+        return RgcnLayer(model, size_in, size_out, relations)
     if isinstance(model, AttentionNetwork):
         return AttentionLayer(model, size_in, size_out, is_last)
     if isinstance(model, GIN):
@@ -253,7 +281,7 @@ def _layer(model: LayeredNetwork, size_in: int, size_out: int, is_last: bool) ->
     return GcnLayer(size_in, size_out)
 
 
-def make_network(model: GraphNetwork, num_features: int, num_classes: int) -> Any:
+def make_network(model: GraphNetwork, num_features: int, num_classes: int, relations: Relations | None = None) -> Any:
     """A network, its weights drawn: a `Network`, or of a user's module a `ModuleNetwork`, which is used alike.
 
     Raises:
@@ -263,10 +291,12 @@ def make_network(model: GraphNetwork, num_features: int, num_classes: int) -> An
         from any2vec.models.modules.network import ModuleNetwork
 
         return ModuleNetwork(model, num_features, num_classes)
-    return Network(model, num_features, num_classes)
+    return Network(model, num_features, num_classes, relations)
 
 
-def network_of(model: GraphNetwork, num_features: int, num_classes: int, weights: State) -> Any:
+def network_of(
+    model: GraphNetwork, num_features: int, num_classes: int, weights: State, relations: Relations | None = None
+) -> Any:
     """A network with these weights, by name; nothing is drawn, and, but of a user's module, nothing copied.
 
     Raises:
@@ -278,7 +308,7 @@ def network_of(model: GraphNetwork, num_features: int, num_classes: int, weights
         load_weights(own, weights)
         return own
     with torch.device("meta"):
-        network = Network(model, num_features, num_classes)
+        network = Network(model, num_features, num_classes, relations)
     load_weights(network, weights, assign=True)
     return network
 
@@ -298,8 +328,9 @@ def load_weights(network: nn.Module, weights: State, assign: bool = False) -> No
         raise ValueError(str(error)) from error
 
 
-def blocks_of(found: Neighborhood, degree_N: np.ndarray) -> list[Block]:
-    """What each layer of a batch passes messages along, the first one first; degree_N: in-neighbors, float32.
+def blocks_of(found: Neighborhood, degree_N: np.ndarray, csr: Csr | None = None) -> list[Block]:
+    """What each layer of a batch passes messages along, the first one first; degree_N: in-neighbors, float32; csr: what
+    was sampled, with edges' places where they have types.
 
     A layer answers for the nodes that later ones ask: the first one for all but those of the last hop.
     """
@@ -308,14 +339,25 @@ def blocks_of(found: Neighborhood, degree_N: np.ndarray) -> list[Block]:
     for hops in range(len(found.edges_by_hop), 0, -1):
         num = sum(found.nodes_by_hop[:hops])
         stop_F1 = found.stop_D1[: num + 1]
-        blocks.append(Block(Neighbors(stop_F1, found.neighbor_S[: stop_F1[-1]]), degree_M1))
+        neighbors = Neighbors(stop_F1, found.neighbor_S[: stop_F1[-1]])
+        blocks.append(Block(neighbors, degree_M1, _relations(neighbors, csr, found.edge_S)))
     return blocks
 
 
 def block_of(csr: Csr, is_learned: bool = False) -> Block:
     """What every layer passes messages along over a whole graph; is_learned: gradients go back along it."""
     degree_N1 = torch.from_numpy(np.diff(csr.indptr).astype(np.float32)[:, None])
-    return Block(Neighbors(csr.indptr, csr.indices, _reverse(csr) if is_learned else None), degree_N1)
+    is_plain = not isinstance(csr, RelationalCsr)
+    neighbors = Neighbors(csr.indptr, csr.indices, _reverse(csr) if is_learned and is_plain else None)
+    return Block(neighbors, degree_N1, _relations(neighbors, csr))
+
+
+def _relations(neighbors: Neighbors, csr: Csr | None, edge_S: np.ndarray | None = None) -> RelationGroups | None:
+    """The edges in groups; edge_S: their places in the adjacency, None: they are all of it."""
+    if not isinstance(csr, RelationalCsr):
+        return None
+    type_S = csr.type_E if edge_S is None else csr.type_E[edge_S[: len(neighbors.neighbor_S)]]
+    return RelationGroups(neighbors, type_S, len(csr.relations))
 
 
 def _reverse(csr: Csr) -> Neighbors:

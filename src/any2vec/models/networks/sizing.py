@@ -16,6 +16,9 @@ WORK = 4
 LEAST_ROWS = 64
 """of a batch that are multiplied by weights: of fewer ones libraries add up products in another order"""
 
+_SORTED = 8
+"""numbers of an edge: its node, relation and place, before and after"""
+
 
 def layer_bytes(
     size_in: int, size_out: int, num_read: int, num_targets: int, num_edges: int, edge_columns: int = 0
@@ -24,6 +27,11 @@ def layer_bytes(
     narrow = min(size_in, size_out)
     columns = 2 * num_read * narrow + num_targets * (narrow + 2 * size_out)
     return FLOAT * (columns + edge_columns * num_edges)
+
+
+def relation_columns(size_in: int, size_out: int) -> int:
+    """Numbers that a relational layer holds for each edge at most: means and products of groups, and edges sorted."""
+    return size_in + size_out + _SORTED
 
 
 def sampled_bytes(num_read: int, num_targets: int, num_edges: int) -> int:

@@ -79,5 +79,5 @@ class Jumping(nn.Module):
 
 
 def dropped(x: torch.Tensor, share: float, draws: torch.Generator | None, inplace: bool = False) -> torch.Tensor:
-    """As `dropout`; without draws, which is no training, x itself."""
-    return x if draws is None else dropout(x, share, draws, inplace)
+    """As `dropout`; without draws, which is no training, and of numbers of nodes x itself."""
+    return x if draws is None or not x.is_floating_point() else dropout(x, share, draws, inplace)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from any2vec.checks import check_fields
 from any2vec.data.attributed.edges import ReadWholeError, read_pieces
 from any2vec.data.attributed.entries import is_first
 from any2vec.data.attributed.graph import FORMAT, AttributedGraph
-from any2vec.data.attributed.writer import Edges, GraphWriter
+from any2vec.data.attributed.writer import GraphWriter
 from any2vec.data.graph.graph import MAX_NODES, Graph
 from any2vec.data.graph.reader import read_graph
 from any2vec.data.io.files import display, form_of, is_regular
@@ -21,11 +21,11 @@ from any2vec.data.io.storage import atomic_folder, check_folder_free
 from any2vec.data.options import GraphOptions
 from any2vec.data.vocab.found_texts import integer_keys
 from any2vec.errors import DataError
+from any2vec.tasks.graphs.edges import NO_TYPES, EdgeSource, typed_edges
 from any2vec.tasks.graphs.nodes import Nodes, node_labels, node_splits
 from any2vec.tasks.layers.prepare import OpenFeatures, open_features
 from any2vec.types import Stage, as_reading
 
-_NO_TYPES = np.empty(0, np.int32)
 _FEW = 1 << 21
 
 
@@ -45,19 +45,12 @@ class BuildOptions:
     """how features are kept: float32, float16, or int8 with a scale a row"""
     out_neighbors: bool = False
     """keep the out-neighbors, too"""
+    edge_types: str | None = None
+    """where types of edges stand: triples: lines `head relation tail`; last: `src dst relation`; of Parquet and Arrow
+    the name of a column. Such edges are directed"""
 
     def __post_init__(self) -> None:
         check_fields(self)
-
-
-@dataclass(frozen=True)
-class _Edges:
-    """What a source of edges comes to."""
-
-    nodes: Nodes
-    pieces: Callable[[], Edges]
-    is_directed: bool
-    name: str
 
 
 def write_graph(
@@ -86,11 +79,14 @@ def write_graph(
         pieces, num_nodes, own = of_pyg(source)
         options = replace(options, **{name: value for name, value in own.items() if getattr(options, name) is None})
         options = replace(options, **more)
-        edges = _Edges(Nodes(num_nodes), lambda: iter([pieces]), True, "The PyG data")
+        edges = EdgeSource(Nodes(num_nodes), lambda: iter([pieces]), True, "The PyG data")
         return _written(edges, Path(out), options, _opened(options), overwrite)
     options = replace(options, **more)
     found = _opened(options)
     known = None if found is None else Nodes(found.matrix.shape[0], found.keys, features=found.name)
+    if options.edge_types is not None:
+        edges = typed_edges(source, options.edge_types, reading, known, stage)
+        return _written(edges, Path(out), options, found, overwrite)
     has_keys = found is not None and found.keys is not None
     if isinstance(source, str | Path) and is_regular(str(source)) and not has_keys and _is_for_pieces(str(source)):
         try:
@@ -110,7 +106,7 @@ def _is_for_pieces(name: str) -> bool:
 
 
 def _written(
-    edges: _Edges, out: Path, options: BuildOptions, features: OpenFeatures | None, overwrite: bool
+    edges: EdgeSource, out: Path, options: BuildOptions, features: OpenFeatures | None, overwrite: bool
 ) -> AttributedGraph:
     nodes = edges.nodes
     with atomic_folder(out, overwrite, FORMAT) as folder, GraphWriter(folder, nodes.num) as writer:
@@ -130,11 +126,11 @@ def _written(
         elif nodes.ids is not None:
             writer.put_keys(integer_keys(nodes.ids))
         num_edges = writer.put_edges(edges.pieces(), edges.is_directed, options.out_neighbors, edges.name)
-        writer.finish(edges.is_directed, num_edges, classes)
+        writer.finish(edges.is_directed, num_edges, classes, edges.relations, edges.node_types)
     return AttributedGraph.open(out)
 
 
-def _in_pieces(name: str, options: GraphOptions, known: Nodes | None, stage: Stage | None) -> _Edges:
+def _in_pieces(name: str, options: GraphOptions, known: Nodes | None, stage: Stage | None) -> EdgeSource:
     nodes = known or Nodes(0)
     if known is None:
         ids = _ids_of((src, dst) for src, dst, _ in read_pieces(name, options, as_reading(stage)))
@@ -148,9 +144,9 @@ def _in_pieces(name: str, options: GraphOptions, known: Nodes | None, stage: Sta
             if len(weights) and not options.directed:
                 raise ReadWholeError
             rows = nodes.rows_of_ids(np.concatenate([src, dst]), display(name))
-            yield rows[: len(src)], rows[len(src) :], weights, _NO_TYPES
+            yield rows[: len(src)], rows[len(src) :], weights, NO_TYPES
 
-    return _Edges(nodes, pieces, options.directed, display(name))
+    return EdgeSource(nodes, pieces, options.directed, display(name))
 
 
 def _ids_of(pieces: Iterator[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
@@ -170,7 +166,7 @@ def _distinct(parts: list[np.ndarray]) -> np.ndarray:
     return values[is_first(values)]
 
 
-def _whole(source: Any, options: GraphOptions, known: Nodes | None, stage: Stage | None) -> _Edges:
+def _whole(source: Any, options: GraphOptions, known: Nodes | None, stage: Stage | None) -> EdgeSource:
     graph: Graph = read_graph(source, options, progress=as_reading(stage))
     name = display(source) if isinstance(source, str | Path) else "The graph"
     nodes = known or Nodes(len(graph), graph.keys)
@@ -181,4 +177,4 @@ def _whole(source: Any, options: GraphOptions, known: Nodes | None, stage: Stage
     if not graph.is_directed:
         once = src <= dst
         src, dst, weights = src[once], dst[once], weights[once] if len(weights) else weights
-    return _Edges(nodes, lambda: iter([(src, dst, weights, _NO_TYPES)]), graph.is_directed, name)
+    return EdgeSource(nodes, lambda: iter([(src, dst, weights, NO_TYPES)]), graph.is_directed, name)

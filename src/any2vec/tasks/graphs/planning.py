@@ -12,11 +12,20 @@ from typing import Any, NamedTuple
 
 from any2vec.errors import InputError
 from any2vec.models.modules.sizes import ModuleSizes
-from any2vec.models.networks.config import APPNP, SGC, AttentionNetwork, GraphNetwork, LayeredNetwork, OwnModule
+from any2vec.models.networks.config import (
+    APPNP,
+    RGCN,
+    SGC,
+    AttentionNetwork,
+    GraphNetwork,
+    LayeredNetwork,
+    OwnModule,
+)  # fmt: skip
 from any2vec.models.networks.sizing import (
     FLOAT,
     distinct,
     least_inference_bytes,
+    relation_columns,
     whole_inference_bytes,
 )
 from any2vec.plan.cost.size import Size, TableSize
@@ -178,6 +187,8 @@ def batch_bytes(model: GraphNetwork, metadata: Mapping[str, Any], threads: int) 
     ahead = FLOAT * reached[-1] * widths[0] if threads > 1 else 0
     if isinstance(model, AttentionNetwork):
         kept += _attention(model, reached, metadata)
+    if isinstance(model, RGCN):  # means of groups, products of groups, and gradients of both
+        kept += FLOAT * 2 * model.num_layers * edges * _edge_columns(model, metadata)
     if isinstance(model, APPNP):
         kept += FLOAT * _HELD * nodes * 2 * model.hidden * model.hops
     if isinstance(model, SGC):
@@ -217,6 +228,10 @@ def _weights(model: GraphNetwork, metadata: Mapping[str, Any]) -> TableSize:
     if isinstance(model, OwnModule):
         return TableSize(name="weights", rows=_own(model, metadata).num_weights, columns=_KEPT)
     widths = model.dense_widths(*_columns(metadata))
+    if isinstance(model, RGCN):
+        matrices = 1 + (model.num_bases or metadata["num_relations"])
+        rows = sum(widths[1:-1]) + (widths[0] or metadata["num_nodes"])
+        return TableSize(name="weights", rows=rows * matrices, columns=_KEPT * model.hidden)
     matrices = 3 if isinstance(model, LayeredNetwork) and model.residual else 2
     return TableSize(name="weights", rows=sum(widths[:-1]) * matrices, columns=_KEPT * (model.hidden or widths[-1]))
 
@@ -236,6 +251,9 @@ def _edge_columns(model: GraphNetwork, metadata: Mapping[str, Any]) -> int:
     """Numbers of an edge in inference."""
     if isinstance(model, OwnModule):
         return _own(model, metadata).edge_columns
+    if isinstance(model, RGCN):
+        widest = max(map(sum, pairwise(model.dense_widths(*_columns(metadata)))))
+        return relation_columns(widest, 0)
     return max(model.heads, model.output_heads) + 1 if isinstance(model, AttentionNetwork) else 0
 
 

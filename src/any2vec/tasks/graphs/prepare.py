@@ -9,13 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.data.attributed.features import NodeNumbers
 from any2vec.data.attributed.graph import SPLITS, AttributedGraph, is_attributed
+from any2vec.data.attributed.relations import RelationalCsr
 from any2vec.data.attributed.row_file import RowFile
 from any2vec.data.options import GraphOptions, NodeOptions
 from any2vec.errors import DataError, InputError
 from any2vec.models.networks.batches import LearnerData
-from any2vec.models.networks.config import GraphNetwork
+from any2vec.models.networks.classifier import edges_for
+from any2vec.models.networks.config import RGCN, GraphNetwork
 from any2vec.tasks.graphs.build import BuildOptions, write_graph
+from any2vec.tasks.graphs.edges import TRIPLES
 from any2vec.types import Stage
 
 _GIVEN = ("features", "labels", "split")
@@ -28,8 +32,8 @@ class PreparedGraph:
     graph: AttributedGraph
     data: LearnerData
     metadata: dict[str, Any]
-    file: RowFile
-    """of the features; it may have no name any more"""
+    file: RowFile | None
+    """of the features; it may have no name any more; None: there are none"""
 
 
 def prepare_graph(
@@ -48,7 +52,10 @@ def prepare_graph(
     if opened is None:
         if isinstance(source, str | Path) and str(source) != "-" and not Path(source).exists():
             raise DataError(f"There is no {source}; give a graph folder, or a file of edges.")
-        build = BuildOptions(features=options.features, labels=options.labels, split=options.split)
+        build = BuildOptions(
+            features=options.features, labels=options.labels, split=options.split,
+            edge_types=TRIPLES if isinstance(model, RGCN) else None,
+        )  # fmt: skip
         with TemporaryDirectory(prefix="any2vec-graph-") as folder:  # mapped files outlive their names
             opened = write_graph(source, Path(folder) / "graph", build, graph=graph, stage=stage)
             return _prepared(model, opened)
@@ -56,27 +63,32 @@ def prepare_graph(
 
 
 def _prepared(model: GraphNetwork, opened: AttributedGraph) -> PreparedGraph:
-    if opened.features is None or opened.labels is None:
-        lacks = "features" if opened.features is None else "labels"
+    features, is_featured = opened.features, not isinstance(model, RGCN)
+    if (is_featured and features is None) or opened.labels is None:
+        lacks = "labels" if opened.labels is None else "features"
         raise InputError(
-            f"{model.name} learns classes of nodes from features, and the graph has no {lacks}; give --{lacks}, or "
-            "build the graph with them."
+            f"{model.name} learns classes of nodes{' from features' * is_featured}, and the graph has no {lacks}; give "
+            f"--{lacks}, or build the graph with them."
         )
-    opened.check_edges()
+    csr = edges_for(model, opened)
     opened.check_labels()
-    data = LearnerData(opened.csr, opened.features, opened.labels, len(opened.classes), _rows(opened))
+    data = LearnerData(
+        csr, features or NodeNumbers(len(opened)), opened.labels, len(opened.classes), _rows(opened)
+    )  # fmt: skip
     _check(data)
-    arrays, rows, degree_N = opened.metadata["arrays"], opened.features, np.diff(opened.csr.indptr)
+    arrays, degree_N = opened.metadata["arrays"], np.diff(csr.indptr)
+    row_bytes = 0 if features is None else (features.row_ND.nbytes + features.scale_N.nbytes) // len(opened)
     taken = [degree_N if fanout < 0 else np.minimum(degree_N, fanout) for fanout in model.fanouts_by_hop]
     metadata = {
         "kind": "nodes", "num_nodes": len(opened), "num_edges": opened.num_edges, "num_features": opened.num_features,
-        "num_entries": len(opened.csr.indices), "most_neighbors": int(degree_N.max()),
+        "num_entries": len(csr.indices), "most_neighbors": int(degree_N.max()),
         "mean_sampled": [float(taken_N.mean()) for taken_N in taken],
-        "feature_bytes": (rows.row_ND.nbytes + rows.scale_N.nbytes) // len(opened), "label_bytes": opened.labels.nbytes,
+        "feature_bytes": row_bytes, "label_bytes": opened.labels.nbytes,
+        "num_relations": len(csr.relations) if isinstance(csr, RelationalCsr) else 0,
         "num_classes": len(opened.classes), **{f"num_{name}": len(data.rows[name]) for name in SPLITS},
         "digest": "".join(known["blake2b"][:16] for _, known in sorted(arrays.items())),
     }  # fmt: skip
-    return PreparedGraph(opened, data, metadata, opened.open_features())
+    return PreparedGraph(opened, data, metadata, None if features is None else opened.open_features())
 
 
 def _opened(source: Any, options: NodeOptions, graph: GraphOptions | None) -> AttributedGraph | None:

@@ -12,10 +12,11 @@ from any2vec import machine
 from any2vec.cluster.transport import Transport
 from any2vec.data.attributed.features import FeatureRows
 from any2vec.data.attributed.predictions import PREDICTIONS, NodePredictions
+from any2vec.data.attributed.relations import Relations
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError
 from any2vec.models.networks.batches import LearnerData
-from any2vec.models.networks.classifier import NetworkClassifier
+from any2vec.models.networks.classifier import NetworkClassifier, nodes_digest
 from any2vec.models.networks.config import NETWORK, OwnModule
 from any2vec.models.networks.features import CachedFeatures
 from any2vec.models.networks.hot_rows import SCORES, Asked, highest
@@ -56,7 +57,7 @@ class NetworkProgram(InMemoryProgram):
         self.learner = GraphLearner(model, data, run.seed, request.threads, self.plan.inference_bytes)
         if self.plan.rows is not None:
             self.learner.use_features(_cached(prepared, self.plan.rows, cache.residency, self.learner))
-        else:
+        elif prepared.file is not None:
             prepared.file.close()
         items, size = self.learner.batches.num_items, self.learner.batches.batch_size
         self.schedule = self._resumed(EpochSchedule(bounds=(0, items), epochs=run.epochs, unit=size, piece=size), 1)
@@ -116,9 +117,11 @@ class NetworkProgram(InMemoryProgram):
             graph = self.prepared.graph
             several = self.prepared.data.labels.ndim > 1
             assert self._agreed is not None
+            data = self.prepared.data
             classifier = NetworkClassifier(
-                self.request.spec.model, network_weights(self._agreed), graph.num_features, graph.classes, several
-            )
+                self.request.spec.model, network_weights(self._agreed), graph.num_features, graph.classes, several,
+                Relations.of(data.csr, data.features), nodes_digest(graph),
+            )  # fmt: skip
             vectors, scores = classifier.score_with(self.learner.inference)
             if self._place_N is not None:
                 vectors, scores = vectors[self._place_N], scores[self._place_N]
@@ -135,7 +138,7 @@ class NetworkProgram(InMemoryProgram):
 def _cached(prepared: PreparedGraph, rows: int, residency: str, learner: GraphLearner) -> CachedFeatures:
     """Features on disk with some rows in memory."""
     data, score, nodes_of = prepared.data, SCORES.get(residency), partial(learner.batches.nodes_of, 0)
-    assert isinstance(data.features, FeatureRows)
+    assert isinstance(data.features, FeatureRows) and prepared.file is not None
     asked = Asked(data.csr, data.rows["train"], lambda: map(nodes_of, range(learner.num_batches)))
     kept = None if score is None else highest(score(asked), rows)
     return CachedFeatures(prepared.file, data.features.scale_N, rows, "static" if score else residency, kept)

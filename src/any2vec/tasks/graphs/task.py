@@ -30,15 +30,15 @@ _CONFIG = "any2vec.models.networks.config"
 
 
 class Graphs(Task):
-    """GraphSAGE, GCN, GAT, GATv2, GIN, APPNP, SGC, and modules of a user's own."""
+    """GraphSAGE, GCN, GAT, GATv2, GIN, R-GCN, APPNP, SGC, and modules of a user's own."""
 
     name = "graphs"
     title = "nodes with features"
     rank = 45
     models: ClassVar = {
         "graphsage": f"{_CONFIG}:GraphSAGE", "gcn": f"{_CONFIG}:GCN", "gat": f"{_CONFIG}:GAT",
-        "gatv2": f"{_CONFIG}:GATv2", "gin": f"{_CONFIG}:GIN", "appnp": f"{_CONFIG}:APPNP", "sgc": f"{_CONFIG}:SGC",
-        "module": f"{_CONFIG}:OwnModule",
+        "gatv2": f"{_CONFIG}:GATv2", "gin": f"{_CONFIG}:GIN", "rgcn": f"{_CONFIG}:RGCN",
+        "appnp": f"{_CONFIG}:APPNP", "sgc": f"{_CONFIG}:SGC", "module": f"{_CONFIG}:OwnModule",
     }  # fmt: skip
     about: ClassVar = {
         "graphsage": "classes of nodes by own and sampled neighbors' features (GraphSAGE)",
@@ -46,6 +46,7 @@ class Graphs(Task):
         "gat": "classes of nodes by attention to neighbors (GAT)",
         "gatv2": "classes of nodes by dynamic attention to neighbors (GATv2)",
         "gin": "classes of nodes by an MLP of own and summed neighbors (GIN)",
+        "rgcn": "classes of nodes whose edges have types, as those of triples (R-GCN)",
         "appnp": "classes of nodes by an MLP and personalized PageRank (APPNP)",
         "sgc": "classes of nodes by a linear model of smoothed features (SGC)",
         "module": "classes of nodes by a module of your own of PyG's layers",
@@ -66,7 +67,7 @@ class Graphs(Task):
     }  # fmt: skip
     score_options: ClassVar = ("module",)
     needs_folder: ClassVar = False  # what a classifier predicts rightly may be all that is wanted
-    input: ClassVar = "a folder of any2vec graph build, or edges (edge list, Parquet, Matrix Market)"
+    input: ClassVar = "a folder of any2vec graph build, or edges (edge list, Parquet, Matrix Market; of rgcn triples)"
 
     def nouns(self, model: Any) -> Nouns:
         return Nouns("nodes", "nodes")
