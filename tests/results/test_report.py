@@ -98,6 +98,29 @@ def test_page_holds_everything_and_fetches_nothing(tmp_path: Path) -> None:
             assert picture.width == 1600 and len(picture.convert("RGB").getcolors(1 << 24)) > 5
 
 
+def test_stages_have_a_section(tmp_path: Path) -> None:
+    """Of a run that has any; whatever stands in their place in a summary, a page is written."""
+    run = make_run(tmp_path / "run", ["a", "b", "c"])
+    about = json.loads((run / "run.json").read_text())
+    about["summary"] |= {
+        "seconds_by_stage": {"sample": 1.0, "look_ahead": 0.0, "read": 2.5, "<gather>": 0.5, "train": 3.0},
+        "waits_by_stage": {"sample": {"for_input": 0.0, "for_room": 3.0}, "train": {"for_input": 1.0}},
+        "bytes_read": 5_000_000_000, "rows_read": 0, "data": {"num_features": 10},
+    }  # fmt: skip
+    (run / "run.json").write_text(json.dumps(about))
+    text = write_report(run).read_text()
+    shown = Page(text).shown
+    start = shown.index("Stages")
+    assert ["read", "2.5000", "0.0000", "0.0000", "0%"] == shown[shown.index("read", start) :][:5]
+    assert ["sample", "1.0000", "0.0000", "3.0000", "75%"] == shown[shown.index("sample", start) :][:5]
+    assert "<gather>" in shown and "look ahead" not in shown and "Read 2 GB/s" in " ".join(shown)
+    assert (run / "report-stages.png").is_file() and "multiply-adds/s" in text
+    for odd in (None, [], {"train": "long", "read": float("nan")}, {"train": True}):
+        about["summary"] |= {"seconds_by_stage": odd, "waits_by_stage": odd}
+        (run / "run.json").write_text(json.dumps(about))
+        assert "Stages" not in Page(write_report(run).read_text()).shown
+
+
 def test_a_compilation_that_was_none_is_not_reported(tmp_path: Path) -> None:
     """Where all kernels came from the cache; what took seconds is told."""
     run = make_run(tmp_path / "run", ["a", "b", "c"])

@@ -22,6 +22,7 @@ from PIL import Image
 from any2vec.report.items import OTHER, MapItems
 from any2vec.report.layout import place_labels
 from any2vec.report.page import COLORS, DARK_COLORS
+from any2vec.report.stages import StageSeconds
 from any2vec.units import number, size
 
 LABEL_LENGTH = 22
@@ -236,6 +237,26 @@ def draw_monitors(summary: dict[str, Any], theme: Theme) -> bytes:
             if len(lines) > 1:
                 axes.legend(frameon=False, fontsize=7, ncols=2)
             _finish(axes, theme, "epoch")
+        return _png(figure)
+
+
+def draw_stages(stages: Sequence[StageSeconds], theme: Theme) -> bytes:
+    """A PNG with a bar a stage: seconds at work, and waiting."""
+    parts = {
+        "at work": ([one.at_work for one in stages], theme.line),
+        "waiting for what comes in": ([one.for_input for one in stages], theme.second),
+        "waiting for the next stage": ([one.for_room for one in stages], theme.faint),
+    }
+    names, ends = [one.name for one in stages], np.zeros(len(stages))
+    with _style(theme):
+        figure = Figure(figsize=(10, 0.9 + 0.32 * len(stages)), layout="constrained")
+        axes = figure.subplots()
+        for words, (seconds, color) in parts.items():
+            axes.barh(names, seconds, left=ends, height=0.6, color=color, label=words)
+            ends = ends + np.array(seconds)
+        axes.invert_yaxis()
+        figure.legend(loc="outside upper left", ncols=3, frameon=False, fontsize=8)
+        _finish(axes, theme, "seconds")
         return _png(figure)
 
 

@@ -15,6 +15,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.report.map import STYLE as MAP_STYLE
 from any2vec.report.map import MapPicture
 from any2vec.report.scores import Confusions, classes_section, headlines
+from any2vec.report.stages import stages_of, stages_section
 from any2vec.report.tables import metadata, scores
 from any2vec.units import duration, number, size
 
@@ -100,6 +101,8 @@ SIGNATURE = "<footer>Written by any2vec "
 """begins the last line of every page, and no text from outside can hold it: that is escaped"""
 _IN_SETTINGS = {"data", "dim", "epochs", "model", "seed", "threads"}
 """what a run's summary repeats of its settings"""
+_IN_SECTIONS = {"validation", "seconds_by_stage", "waits_by_stage"}
+"""what stands in a section of its own"""
 
 
 _HINT = "Drag to move, Ctrl and the wheel, + and − or a double click to zoom; click an item for its neighbors."
@@ -134,11 +137,17 @@ def render(
     settings = {key: value for key, value in about.items() if key not in {"summary", "machine", "format"}}
     settings = {**_dict(settings.pop("settings", None)), **settings}
     settings = {**_dict(settings.get("model")), **{key: value for key, value in settings.items() if key != "model"}}
-    figures_of_run = {key: value for key, value in summary.items() if key not in {*_IN_SETTINGS, "validation"}}
+    figures_of_run = {key: value for key, value in summary.items() if key not in {*_IN_SETTINGS, *_IN_SECTIONS}}
     spent = figures_of_run.get("compile_seconds")
     if isinstance(spent, int | float) and spent < _WORTH_SAYING:  # all kernels were compiled before
         del figures_of_run["compile_seconds"]
-    titles = {"map": "Map", "curves": "Training", "validation": "Validation", "monitors": "Training by pdADMM-G"}
+    titles = {
+        "map": "Map",
+        "curves": "Training",
+        "validation": "Validation",
+        "stages": "Stages",
+        "monitors": "Training by pdADMM-G",
+    }
     parts = [_header(title, run_name, embeddings), _tiles(summary, embeddings, evaluation)]
     if classes is not None:
         parts.append(section("Classes", classes_section(classes)))
@@ -147,6 +156,8 @@ def render(
         if figure.name == "map" and map_picture is not None:
             caption = f'<p class="caption">{escape(figure.caption)}. {_HINT}</p>'
             shown = f"{map_picture.section}<noscript>{shown}</noscript>{caption}"
+        if figure.name == "stages":
+            shown += stages_section(stages_of(summary), summary)
         parts.append(section(titles.get(figure.name, figure.name), shown))
     if neighbors:
         parts.append(section("Nearest neighbors", _neighbors(neighbors)))

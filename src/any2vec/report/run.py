@@ -15,19 +15,29 @@ from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.models.clicks.keys import trained_keys
-from any2vec.report.figures import DARK, FEWEST_POINTS, LIGHT, draw_curves, draw_map, draw_monitors, draw_validation
+from any2vec.report.figures import (
+    DARK,
+    FEWEST_POINTS,
+    LIGHT,
+    draw_curves,
+    draw_map,
+    draw_monitors,
+    draw_stages,
+    draw_validation,
+)
 from any2vec.report.items import choose_items
 from any2vec.report.layout import flatten
 from any2vec.report.map import MapPicture, map_picture
 from any2vec.report.page import SIGNATURE, Figure, render
 from any2vec.report.scores import confusions
+from any2vec.report.stages import stages_of
 
 MAP_ITEMS = 600
 """items on the map, unless more or fewer are asked for"""
 MOST_MAP_ITEMS = 10_000
 NEIGHBOR_ITEMS = 12
 NEIGHBORS = 6
-_FIGURES = ("map", "curves", "validation", "monitors")
+_FIGURES = ("map", "curves", "validation", "stages", "monitors")
 _LAST_LINE = 500
 """bytes of a page's end in which its signature is looked for"""
 
@@ -202,6 +212,11 @@ def _figures(run: RunFolder) -> list[Figure]:
         light, dark = (draw_validation(epochs, best, theme) for theme in (LIGHT, DARK))
         title = f"Scores on validation data by epoch; epoch {best}, the dotted line, is the one that is kept"
         figures.append(Figure("validation", title, light, dark))
+    if isinstance(summary, dict) and (stages := stages_of(summary)):
+        light, dark = (draw_stages(stages, theme) for theme in (LIGHT, DARK))
+        figures.append(
+            Figure("stages", "Where the time went, by stage; stages of several threads overlap", light, dark)
+        )
     if isinstance(summary, dict) and len(summary.get("lagrangian") or ()) >= FEWEST_POINTS:
         light, dark = (draw_monitors(summary, theme) for theme in (LIGHT, DARK))
         title = (
