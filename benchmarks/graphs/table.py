@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.graphs import accuracy, building, determinism, on_disk, residency, speed, training
+from benchmarks.graphs import accuracy, building, determinism, on_disk, residency, speed, superbatch, training
 from benchmarks.table import Table
 
 TABLE = Table(
@@ -16,5 +16,6 @@ TABLE = Table(
         *building.ROWS,
         *determinism.ROWS,
         *on_disk.ROWS,
+        *superbatch.ROWS,
     ),
 )

@@ -111,8 +111,8 @@ def test_stages_have_a_section(tmp_path: Path) -> None:
     text = write_report(run).read_text()
     shown = Page(text).shown
     start = shown.index("Stages")
-    assert ["read", "2.5000", "0.0000", "0.0000", "0%"] == shown[shown.index("read", start) :][:5]
-    assert ["sample", "1.0000", "0.0000", "3.0000", "75%"] == shown[shown.index("sample", start) :][:5]
+    assert shown[shown.index("read", start) :][:5] == ["read", "2.5000", "0.0000", "0.0000", "0%"]
+    assert shown[shown.index("sample", start) :][:5] == ["sample", "1.0000", "0.0000", "3.0000", "75%"]
     assert "<gather>" in shown and "look ahead" not in shown and "Read 2 GB/s" in " ".join(shown)
     assert (run / "report-stages.png").is_file() and "multiply-adds/s" in text
     for odd in (None, [], {"train": "long", "read": float("nan")}, {"train": True}):
