@@ -207,6 +207,28 @@ class _StopError(Exception):
     """Ends a run from within."""
 
 
+@pytest.mark.parametrize("more", [{}, {"residual": True}, {"dropout": 0.1}, {"hidden": COLUMNS - 1}])
+def test_fixed_features_are_summed_once_to_the_same_bits(
+    graph: AttributedGraph, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a graph convolution that sums before it multiplies, and drops nothing; others sum in each step."""
+    from any2vec.models.networks import network
+
+    convolve = network.convolve
+    model = GCN(**{"hidden": 16, "sampling": "full-graph", "dropout": 0.0} | more)
+    columns: list[int] = []
+    monkeypatch.setattr(network, "convolve", lambda x, *block: columns.append(x.shape[1]) or convolve(x, *block))
+    found = trained(graph, model, epochs=4)
+    is_once = not more
+    assert (columns.count(COLUMNS) == 1) == is_once and len(columns) > 8
+    monkeypatch.setattr("any2vec.models.networks.batches.fixed_sums", lambda *_: None)
+    columns.clear()
+    plain = trained(graph, model, epochs=4)
+    assert columns.count(COLUMNS) > 4 or "hidden" in more
+    assert np.array_equal(found.embeddings.vectors, plain.embeddings.vectors)
+    assert found.summary["val_accuracy"] == plain.summary["val_accuracy"]
+
+
 ORDERED = GCN(hidden=16, sampling="full-graph", node_order="communities")
 
 

@@ -1,7 +1,8 @@
 """GraphSAGE and GCN as any2vec trains them, on a planted graph with random features; one JSON line of seconds.
 
 WHAT GRAPH.npz LAYERS HIDDEN ROUNDS THREADS [FANOUTS BATCHES]: epochs (GraphSAGE over sampled batches), full (GCN over
-the whole graph), inference (GraphSAGE, all nodes).
+the whole graph), full-once (the same without dropout, so that features are summed once), inference (GraphSAGE, all
+nodes).
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def main(what: str, path: str, layers: str, hidden: str, rounds: str, threads: s
     model: GraphNetwork = GraphSAGE(**shape)
     if what == "epochs":
         model = GraphSAGE(**shape, fanouts=batches[0], batch_size=BATCH, sample_key="batch")
-    elif what == "full":
-        model = GCN(**shape, sampling="full-graph")
+    elif what in ("full", "full-once"):
+        model = GCN(**shape, sampling="full-graph", dropout=0.5 if what == "full" else 0.0)
     learner = GraphLearner(model, data, 1, int(threads))
     learner.compile()
 

@@ -20,7 +20,7 @@ from any2vec.data.attributed.features import FeatureRows, NodeNumbers
 from any2vec.data.attributed.relations import RelationalCsr
 from any2vec.models.networks.config import GraphNetwork
 from any2vec.models.networks.features import CachedFeatures, Moved
-from any2vec.models.networks.network import Block, Network, block_of, blocks_of
+from any2vec.models.networks.network import Block, Network, block_of, blocks_of, fixed_sums
 from any2vec.models.networks.node_order import OrderedFeatures
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from any2vec.types import Csr
@@ -185,14 +185,14 @@ class SampledBatches:
 
 
 class WholeBatches:
-    """One batch an epoch: all items, and messages along all edges. Layers without weights are computed once."""
+    """One batch an epoch: all items, and messages along all edges. What has no weights is computed once."""
 
     is_owned = False
 
     def __init__(self, data: LearnerData, objective: Objective, network: Network) -> None:
         self.reader, self._objective, self._network = Reader(data.features), objective, network
         self._csr = data.csr
-        self._whole: tuple[torch.Tensor, Block] | None = None
+        self._whole: tuple[torch.Tensor, list[Block]] | None = None
 
     @property
     def num_items(self) -> int:
@@ -207,8 +207,8 @@ class WholeBatches:
         return Drawn(number, self._objective.all_seeds(epoch), None, None, num_nodes, num_edges)
 
     def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
-        (x_ND, block), seeds = self.whole(), drawn.seeds
-        return Batch(x_ND, [block], torch.from_numpy(seeds.node_B), seeds.target, seeds.size, drawn.number)
+        (x_ND, blocks), seeds = self.whole(), drawn.seeds
+        return Batch(x_ND, blocks, torch.from_numpy(seeds.node_B), seeds.target, seeds.size, drawn.number)
 
     def trial(self) -> Drawn:
         return self.draw(0, 0)
@@ -216,15 +216,17 @@ class WholeBatches:
     def nodes_of(self, epoch: int, number: int) -> np.ndarray:
         return np.arange(len(self._csr.indptr) - 1)
 
-    def whole(self) -> tuple[torch.Tensor, Block]:
-        """(features of all nodes, behind fixed layers; what layers pass messages along over all edges), made once."""
+    def whole(self) -> tuple[torch.Tensor, list[Block]]:
+        """(features of all nodes, behind fixed layers; what the first layer behind them, and later ones, pass messages
+        along over all edges), made once."""
         if self._whole is None:
             x_ND = torch.from_numpy(self.reader.features.take(self.nodes_of(0, 0)))
             block = block_of(self._csr, is_learned=True)
             with torch.no_grad():
                 for number in range(self._network.num_fixed):
                     x_ND = self._network.infer(number, x_ND, block)
-            self._whole = x_ND, block
+                sums = fixed_sums(self._network, x_ND, block)
+            self._whole = x_ND, [block] if sums is None else [block._replace(sums=sums), block]
         return self._whole
 
 

@@ -106,6 +106,8 @@ class Inference:
         self, csr: Csr, features: Rows, budget_bytes: int = 0, first: int = 0, degree_N: np.ndarray | None = None
     ) -> None:
         self.csr, self.features, self.first = csr, features, first
+        self.sums: torch.Tensor | None = None
+        """what the first of these layers sums the features up to, where that is known (`fixed_sums`)"""
         self.budget_bytes = budget_bytes or machine.memory_bytes() // _SHARE or 1 << 32
         self.counts = Counts()
         self._sampler = NeighborSampler(csr, NeighborOptions(fanouts=(-1,)))
@@ -174,7 +176,8 @@ class Inference:
         num = len(self)
         if in_memory and ids is None and layer.whole_bytes(num, len(self.csr.indices), _is_at_hand(rows)) <= room:
             self.counts += (1, 0, 0)
-            return _Layer(None, layer.run(torch.from_numpy(_whole(rows, num)), self._block).numpy())
+            block = self._block._replace(sums=self.sums) if layer.number == self.first else self._block
+            return _Layer(None, layer.run(torch.from_numpy(_whole(rows, num)), block).numpy())
         num_rows = num if ids is None else len(ids)
         with GrowingRows(num_rows, layer.size_out, in_memory or not num_rows) as out:
             for batch in self._batches(layer, rows, np.arange(num) if ids is None else ids, room):

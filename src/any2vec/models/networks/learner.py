@@ -108,8 +108,11 @@ class GraphLearner:
     def inference(self) -> Inference:
         """What scores nodes from all their neighbors."""
         if isinstance(self.batches, WholeBatches) and not isinstance(self.data.features, NodeNumbers):
-            rows = FeatureRows(self.batches.whole()[0].numpy(), np.empty(0, np.float32))
-            return inference_over(self.model, self.data.csr, rows, self._inference_bytes, self.network.num_fixed)
+            x_ND, blocks = self.batches.whole()
+            rows = FeatureRows(x_ND.numpy(), np.empty(0, np.float32))
+            found = inference_over(self.model, self.data.csr, rows, self._inference_bytes, self.network.num_fixed)
+            found.sums = blocks[0].sums
+            return found
         return inference_over(self.model, self.data.csr, self.data.features, self._inference_bytes)
 
     def validate(self) -> Mapping[str, float]:

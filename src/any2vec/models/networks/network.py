@@ -47,6 +47,8 @@ class Block(NamedTuple):
     """float32 (M, 1): in-neighbors in the graph, sampled or not"""
     relations: RelationGroups | None = None
     """of edges that have types"""
+    sums: torch.Tensor | None = None
+    """what the layer sums rows up to, where that is known (`fixed_sums`)"""
 
     @property
     def num_targets(self) -> int:
@@ -78,12 +80,14 @@ class GcnLayer(nn.Module):
         self.linear = nn.Linear(size_in, size_out)
         nn.init.xavier_uniform_(self.linear.weight)  # as Kipf and Welling start (Glorot and Bengio 2010)
         nn.init.zeros_(self.linear.bias)
+        self.is_narrow = size_out < size_in
+        """rows are multiplied first and summed then"""
 
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
-        is_narrow = self.linear.out_features < self.linear.in_features
-        x_MD = nn.functional.linear(x_MD, self.linear.weight) if is_narrow else x_MD
-        found = convolve(x_MD, block.neighbors, block.degree_M1)
-        return found + self.linear.bias if is_narrow else self.linear(found)
+        if self.is_narrow:
+            return _convolved(nn.functional.linear(x_MD, self.linear.weight), block) + self.linear.bias
+        found: torch.Tensor = self.linear(_convolved(x_MD, block) if block.sums is None else block.sums)
+        return found
 
 
 class AttentionLayer(nn.Module):
@@ -160,6 +164,10 @@ class DenseLayer(nn.Module):
         return found
 
 
+def _convolved(x_MD: torch.Tensor, block: Block) -> torch.Tensor:
+    return convolve(x_MD, block.neighbors, block.degree_M1)
+
+
 class Propagation(nn.Module):
     """From rows (z, h) to ((1 - teleport) convolved z + teleport h, h); the first one takes h, the last one gives z."""
 
@@ -170,7 +178,7 @@ class Propagation(nn.Module):
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         z_MD, own_MD = (x_MD, x_MD) if self.is_first else x_MD.chunk(2, dim=1)
         own_FD = own_MD[: block.num_targets]
-        z_FD = (1 - self.teleport) * convolve(z_MD, block.neighbors, block.degree_M1) + self.teleport * own_FD
+        z_FD = (1 - self.teleport) * _convolved(z_MD, block) + self.teleport * own_FD
         return z_FD if self.is_last else torch.cat([z_FD, own_FD], dim=1)
 
 
@@ -178,7 +186,7 @@ class Convolution(nn.Module):
     """GCN's sum, without weights."""
 
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
-        return convolve(x_MD, block.neighbors, block.degree_M1)
+        return _convolved(x_MD, block)
 
 
 class Network(nn.Module):
@@ -279,6 +287,16 @@ def _layer(
     if isinstance(model, GraphSAGE):
         return SageLayer(size_in, size_out, model.aggregator)
     return GcnLayer(size_in, size_out)
+
+
+def fixed_sums(network: Any, x_MD: torch.Tensor, block: Block) -> torch.Tensor | None:
+    """What the first layer with weights sums the features up to, where that is the same in each step: for GCN that sums
+    before it multiplies, if nothing is dropped (dropout comes before the sum). None: it is not.
+    """
+    first = network.layers[network.num_fixed] if isinstance(network, Network) else None
+    if not isinstance(first, GcnLayer) or first.is_narrow or network.dropout:
+        return None
+    return _convolved(x_MD, block)
 
 
 def make_network(model: GraphNetwork, num_features: int, num_classes: int, relations: Relations | None = None) -> Any:
