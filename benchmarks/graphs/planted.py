@@ -51,6 +51,20 @@ def write_directed(path: Path, num_nodes: int, mean_degree: float, seed: int = 0
     _write(path, order[src], order[dst], num_nodes, is_directed=True)
 
 
+def write_blocks(path: Path, num_nodes: int, size: int = 128, seed: int = 0) -> None:
+    """The same of blocks of `size` nodes, within which every other pair is an edge, and 10 others a node anywhere."""
+    rng = np.random.default_rng(seed)
+    src, dst = rng.integers(0, num_nodes, (2, 5 * num_nodes))
+    ends = [(src, dst)]
+    for start in range(0, num_nodes, size):
+        stop = min(start + size, num_nodes)
+        near = np.nonzero(np.triu(rng.random((stop - start, stop - start)) < 0.5, 1))
+        ends.append((start + near[0], start + near[1]))
+    src, dst = (np.concatenate(part) for part in zip(*ends, strict=True))
+    order = rng.permutation(num_nodes)
+    _write(path, order[src], order[dst], num_nodes, is_directed=False)
+
+
 def _write(path: Path, src: np.ndarray, dst: np.ndarray, num_nodes: int, is_directed: bool) -> None:
     """In-neighbors of edges, each once, without loops."""
     src, dst = src[src != dst], dst[src != dst]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.graphs import accuracy, building, determinism, on_disk, residency, speed, superbatch, training
+from benchmarks.graphs import accuracy, blocks, building, determinism, on_disk, residency, speed, superbatch, training
 from benchmarks.table import Table
 
 TABLE = Table(
@@ -11,6 +11,7 @@ TABLE = Table(
     rows=(
         *speed.ROWS,
         *training.ROWS,
+        *blocks.ROWS,
         *residency.ROWS,
         *accuracy.ROWS,
         *building.ROWS,

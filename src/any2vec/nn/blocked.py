@@ -1,0 +1,139 @@
+"""`BlockedGraph`: sums over neighbors where some of the graph's blocks are multiplied as dense matrices.
+
+Source: GCoD (You et al., HPCA 2022), whose denser and sparser branches are two parts of a chip; here they are matrix
+products and the kernels of `aggregate`. Ours: a block is dense where that was measured to be faster.
+
+Legend: N nodes, P blocks, D columns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from any2vec.nn.aggregate import Neighbors, aggregate, spread
+from any2vec.nn.convolve import convolve
+from any2vec.plan.sharding.degree_blocks import entries_within
+from any2vec.types import Csr
+
+_TRIES = 7
+_GAIN = 0.97
+"""of the time without dense blocks, that with them must be below"""
+_TRIED = 16
+"""blocks whose products are timed"""
+
+
+class DenseBlock(NamedTuple):
+    """Entries among the nodes [start, stop)."""
+
+    start: int
+    stop: int
+    matrix: torch.Tensor
+    """float32 (stop - start, stop - start): 1 from row i's node to its neighbor j, else 0"""
+
+
+class BlockedGraph:
+    """A graph as dense blocks on its diagonal and the other entries; each neighbor counts as 1.
+
+    Args:
+        csr: in-neighbors, nodes in the order of the blocks.
+        stop_P1: integers (P + 1,): where blocks end, ascending from 0 to N.
+        is_dense_P: which are kept as dense matrices, 4 bytes times the square of their nodes.
+    """
+
+    def __init__(self, csr: Csr, stop_P1: np.ndarray, is_dense_P: np.ndarray) -> None:
+        block_N = np.repeat(np.where(is_dense_P, np.arange(len(is_dense_P)), -1), np.diff(stop_P1))
+        row_M = np.repeat(np.arange(len(csr.indptr) - 1), np.diff(csr.indptr))
+        within_M = (block_N[row_M] == block_N[csr.indices]) & (block_N[row_M] >= 0)
+        self.dense: list[DenseBlock] = []
+        ends = np.searchsorted(row_M[within_M], stop_P1)
+        rows, columns = row_M[within_M], csr.indices[within_M]
+        for block in np.flatnonzero(is_dense_P).tolist():
+            start, stop = int(stop_P1[block]), int(stop_P1[block + 1])
+            matrix, part = torch.zeros(stop - start, stop - start), slice(ends[block], ends[block + 1])
+            matrix.numpy()[rows[part] - start, columns[part] - start] = 1
+            self.dense.append(DenseBlock(start, stop, matrix))
+        kept = np.bincount(row_M[~within_M], minlength=len(csr.indptr) - 1)
+        self.rest = Neighbors(np.concatenate([[0], np.cumsum(kept)]), csr.indices[~within_M])
+        """entries of no dense block"""
+        self.share = float(within_M.mean()) if len(within_M) else 0.0
+        """of the entries, those in dense blocks"""
+
+    def sum(self, x: torch.Tensor) -> torch.Tensor:
+        """float32 (N, D): for each node the sum of its in-neighbors' rows x, float32 (N, D); with its gradient."""
+        found: torch.Tensor = _Sum.apply(x, self)
+        return found
+
+    def convolve(self, x: torch.Tensor, degree_N1: torch.Tensor) -> torch.Tensor:
+        """As `any2vec.nn.convolve`, over all neighbors."""
+        root_N1 = (degree_N1 + 1).rsqrt()
+        scaled = x * root_N1
+        return (self.sum(scaled) + scaled) * root_N1
+
+
+class _Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, graph: BlockedGraph) -> torch.Tensor:
+        ctx.graph = graph
+        out = aggregate(x, graph.rest, reduce="sum")
+        for start, stop, matrix in graph.dense:
+            out[start:stop].addmm_(matrix, x[start:stop])
+        return out
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+        grad, out = grad.contiguous(), torch.zeros_like(grad, memory_format=torch.contiguous_format)
+        spread(ctx.graph.rest, grad.numpy(), False, out.numpy())
+        for start, stop, matrix in ctx.graph.dense:
+            out[start:stop].addmm_(matrix.T, grad[start:stop])
+        return out, None
+
+
+def tuned(csr: Csr, stop_P1: np.ndarray, columns: int, is_convolved: bool = False) -> BlockedGraph:
+    """The graph with those blocks dense for which that is faster on this machine, for rows of so many columns.
+
+    Sums along entries, and products of some sizes of blocks, are timed with as many threads as torch has now; a block
+    is dense where its product is expected to take less time than its entries. Where the whole is then not 3 % faster
+    than sums along entries (is_convolved: than `any2vec.nn.convolve`), none is. So what it is depends on the machine.
+    """
+    num_nodes, num_blocks = len(csr.indptr) - 1, len(stop_P1) - 1
+    plain = BlockedGraph(csr, stop_P1, np.zeros(num_blocks, bool))
+    x, degree_N1 = torch.ones(num_nodes, columns), torch.from_numpy(np.diff(csr.indptr).astype(np.float32))[:, None]
+    (entries_seconds,) = _seconds(lambda: plain.sum(x))
+    size_P = np.diff(stop_P1)
+    expected_P = entries_within(csr, stop_P1) * (entries_seconds / max(1, len(csr.indices)))
+    is_dense_P = expected_P > _product_seconds(size_P, columns)
+    if not is_dense_P.any():
+        return plain
+    found = BlockedGraph(csr, stop_P1, is_dense_P)
+    if is_convolved:
+        ours, theirs = _seconds(lambda: found.convolve(x, degree_N1), lambda: convolve(x, plain.rest, degree_N1))
+    else:
+        ours, theirs = _seconds(lambda: found.sum(x), lambda: plain.sum(x))
+    return found if ours < _GAIN * theirs else plain
+
+
+def _product_seconds(size_P: np.ndarray, columns: int) -> np.ndarray:
+    """Of each block, by those of `_TRIED` sizes between the least and the largest."""
+    tried = np.unique(np.linspace(size_P.min(), size_P.max(), _TRIED).astype(np.int64))
+    seconds = []
+    for size in tried.tolist():
+        matrix, x, out = torch.ones(size, size), torch.ones(size, columns), torch.zeros(size, columns)
+        seconds += _seconds(lambda out=out, matrix=matrix, x=x: out.addmm_(matrix, x))  # type: ignore[misc]
+    return np.interp(size_P, tried, seconds)
+
+
+def _seconds(*works: Callable[[], object]) -> list[float]:
+    """Of each the least of several times, taken in turn."""
+    found = [float("inf")] * len(works)
+    for _ in range(_TRIES):
+        for place, work in enumerate(works):
+            started = time.perf_counter()
+            work()
+            found[place] = min(found[place], time.perf_counter() - started)
+    return found
