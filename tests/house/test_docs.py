@@ -383,7 +383,8 @@ def test_commands_and_python_of_the_page_of_graphs(tmp_path: Path, monkeypatch: 
     assert "all as they were written" in said[1] and json.loads(said[2])["features"] == 12
     pytest.importorskip("torch", reason='graph networks need pip install "any2vec[torch]"')
     said += [run(command, tmp_path) for command in shown[3:]]
-    assert len(said) == 7 and json.loads(said[4])["test_accuracy"] > 0.8
+    assert len(said) == 12 and json.loads(said[4])["test_accuracy"] > 0.8
+    assert 0.5 < json.loads(said[7])["test_auc"] < 1
     assert len((tmp_path / "classes.tsv").read_text().splitlines()) == 90
     pytest.importorskip("torch_geometric", reason='the loader needs pip install "any2vec[pyg]"')
     monkeypatch.chdir(tmp_path)

@@ -17,9 +17,9 @@ import torch
 import any2vec
 from any2vec import GCN, AttributedGraph, DataError, FormatError, GraphSAGE, InputError, NetworkClassifier, NodeOptions
 from any2vec.data.attributed.predictions import Predicted
+from any2vec.evaluate.graph.scores import score_of
 from any2vec.models.networks.config import APPNP, GAT, GIN, NETWORK, SGC, GATv2
 from any2vec.models.networks.network import Block, GcnLayer, Network, SageLayer, block_of, blocks_of
-from any2vec.models.networks.scores import score_of
 from any2vec.plan.sharding.node_orders import node_order
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from cli_runs import called

@@ -26,6 +26,7 @@ from any2vec.data.io.storage import atomic_folder, check_folder_free, read_meta,
 from any2vec.data.options import GraphOptions
 from any2vec.errors import DataError, FormatError, InputError
 from any2vec.formats.vocabulary import LineKeys, read_vocabulary, write_vocabulary
+from any2vec.sampling.links import LinkData
 from any2vec.types import Csr
 
 if TYPE_CHECKING:
@@ -267,6 +268,58 @@ def split_graph(
             np.save(folder / f"{name}.npy", array)
         write_json(folder / "meta.json", meta)
     return Split.open(out)
+
+
+def hold_out(csr: Csr, is_directed: bool, val_share: float, test_share: float, seed: int) -> tuple[LinkData, Csr]:
+    """(edges cut into train, val and test, by the rule of `split_graph`; the graph without those of val and test).
+
+    A pure function of its arguments. Self-loops stay in the graph, and are in no part. Where a spanning forest needs
+    too many edges, val and test share what is left as they share the edges.
+
+    Args:
+        csr: in-neighbors, rows ascending. val_share, test_share: of the edges, self-loops apart, in [0, 1).
+
+    Raises:
+        InputError: no edge can be held out, or the graph has too few pairs that are no edge.
+    """
+    rng = np.random.default_rng(seed)
+    dst, src, at = _edges(csr, is_directed)  # rows are targets
+    num_nodes, proper = len(csr.indptr) - 1, src != dst
+    counts = np.array([round(share * int(proper.sum())) for share in (val_share, test_share)])
+    counts = np.where(np.array([val_share, test_share]) > 0, np.maximum(counts, 1), 0)
+    part_E = np.where(proper, 0, -1)
+    if counts.any():
+        spare = np.flatnonzero(~_forest(src, dst, num_nodes, rng) & proper)
+        if len(spare) < np.count_nonzero(counts):
+            raise InputError(
+                "every edge of the graph is needed to keep its nodes connected; none can be held out for validation "
+                "and test: give val_share 0 and test_share 0."
+            )
+        if counts.sum() > len(spare):
+            counts[0] = counts[0] * len(spare) // counts.sum() if counts[1] else len(spare)
+            counts[1] = len(spare) - counts[0] if counts[1] else 0
+        chosen = rng.permutation(spare)
+        part_E[chosen[: counts[0]]], part_E[chosen[counts[0] : counts.sum()]] = 1, 2
+    free = _NonEdges(csr, is_directed)
+    pairs_T2 = free.pairs(int(counts.sum()), rng) if counts.any() else np.empty((0, 2), np.int32)
+    negative_2T = np.ascontiguousarray(pairs_T2.T[::-1] if is_directed else pairs_T2.T)
+    train, val, test = (np.stack([src[part_E == part], dst[part_E == part]]).astype(np.int32) for part in range(3))
+    data = LinkData(train, val, negative_2T[:, : counts[0]], test, negative_2T[:, counts[0] :], is_directed)
+    return data, _without(csr, at[part_E > 0], is_directed)
+
+
+def _without(csr: Csr, at: np.ndarray, is_directed: bool) -> Csr:
+    """The graph without some entries; undirected: without their other directions, too."""
+    row_E = np.repeat(np.arange(len(csr.indptr) - 1, dtype=np.int64), np.diff(csr.indptr))
+    is_kept_E = np.ones(len(csr.indices), bool)
+    is_kept_E[at] = False
+    if not is_directed:
+        num = len(csr.indptr) - 1
+        back = np.searchsorted(row_E * num + csr.indices, csr.indices[at].astype(np.int64) * num + row_E[at])
+        is_kept_E[back] = False
+    kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_kept_E)])
+    weights = csr.weights[is_kept_E] if len(csr.weights) else csr.weights
+    return Csr(kept[csr.indptr], np.asarray(csr.indices[is_kept_E]), weights)
 
 
 def _sources(

@@ -27,6 +27,8 @@ PURPOSE_NEIGHBOR = 10
 """which neighbors a node samples"""
 PURPOSE_SUBGRAPH = 11
 """where walks that a subgraph is made of begin, and where they go"""
+PURPOSE_PAIR = 12
+"""which node of a walk its start is paired with"""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)

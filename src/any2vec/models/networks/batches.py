@@ -22,6 +22,7 @@ from any2vec.models.networks.config import GraphNetwork
 from any2vec.models.networks.features import CachedFeatures, Moved
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of, fixed_sums
 from any2vec.models.networks.node_order import OrderedFeatures
+from any2vec.sampling.links import LinkData, without_edges
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from any2vec.types import Csr
 
@@ -41,7 +42,9 @@ class LearnerData(NamedTuple):
     """int32 (N,), or uint8 (N, C), several classes a node"""
     num_classes: int
     rows: Mapping[str, np.ndarray]
-    """int64: nodes of train, val and test"""
+    """int64: nodes of train, val and test; where no classes are learned all train"""
+    links: LinkData | None = None
+    """edges to learn, which `csr` has, and those held out, which it has not"""
 
 
 class Seeds(NamedTuple):
@@ -53,6 +56,8 @@ class Seeds(NamedTuple):
     """what their rows are compared with; the objective alone looks into it"""
     size: int
     """items that the batch learns from; the loss is their mean"""
+    left_out: np.ndarray | None = None
+    """int64 (2, K): places in `node_B` of targets and sources of edges along which a sampled batch sends no message"""
 
 
 class Drawn(NamedTuple):
@@ -167,6 +172,8 @@ class SampledBatches:
     def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
         assert x_MD is not None
         seeds, blocks = drawn.seeds, blocks_of(drawn.edges, self._degree_N, self._csr)
+        if seeds.left_out is not None:
+            blocks = _of_fewer(blocks, seeds.left_out[0])
         return Batch(x_MD, blocks, torch.arange(len(seeds.node_B)), seeds.target, seeds.size, drawn.number)
 
     def trial(self) -> Drawn:
@@ -181,6 +188,8 @@ class SampledBatches:
 
     def _of(self, seeds: Seeds, epoch: int, number: int) -> Drawn:
         found = self._sampler.sample(seeds.node_B, epoch, number, isinstance(self._csr, RelationalCsr))
+        if seeds.left_out is not None:
+            found = without_edges(found, *seeds.node_B[seeds.left_out])
         return Drawn(number, seeds, found.node_M, found, len(found.node_M), len(found.neighbor_S))
 
 
@@ -228,6 +237,13 @@ class WholeBatches:
                 sums = fixed_sums(self._network, x_ND, block)
             self._whole = x_ND, [block] if sums is None else [block._replace(sums=sums), block]
         return self._whole
+
+
+def _of_fewer(blocks: list[Block], targets: np.ndarray) -> list[Block]:
+    """Blocks of a graph that lacks some edges to these nodes, by number in the batch."""
+    degree_M1 = blocks[0].degree_M1.clone()
+    degree_M1[:, 0] -= torch.from_numpy(np.bincount(targets, minlength=len(degree_M1)).astype(np.float32))
+    return [block._replace(degree_M1=degree_M1) for block in blocks]
 
 
 def batches_of(model: GraphNetwork, data: LearnerData, objective: Objective, network: Network, seed: int) -> Batches:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from any2vec.models.networks.config import (
     GraphNetwork,
     GraphSAGE,
     OwnModule,
+    objective_name,
 )  # fmt: skip
 from any2vec.types import Csr, State
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from any2vec.models.networks.inference import Inference
 
 MAX_COLUMNS = 1 << 31
+Made = TypeVar("Made")
 _MODELS: dict[str, type[GraphNetwork]] = {
     kind.name: kind for kind in (GraphSAGE, GCN, GAT, GATv2, GIN, RGCN, APPNP, SGC, OwnModule)
 }
@@ -87,7 +89,7 @@ class NetworkClassifier:
             features = NodeNumbers(len(graph))
         elif features is None or graph.num_features != self.num_features:
             raise InputError(f"The network takes {self.num_features:,} features a node, got {graph.num_features:,}.")
-        nodes = None if nodes is None else _checked(nodes, len(graph))
+        nodes = None if nodes is None else checked_nodes(nodes, len(graph))
         csr = edges_for(self.model, graph)
         if isinstance(csr, RelationalCsr) and self.relations is not None:
             csr = csr.named(self.relations.names)
@@ -111,9 +113,7 @@ class NetworkClassifier:
         }  # fmt: skip
         if self.relations is not None:
             about |= {**self.relations._asdict(), "nodes": self._nodes}
-        weights = {name: np.asarray(array, np.float32) for name, array in self.weights.items()}
-        with path.open("wb") as file:
-            write_safetensors(file, weights, "float32", {"any2vec": json.dumps(about)})
+        write_network(path, self.weights, about)
 
     @classmethod
     def load(cls, folder: Path | str, module: Any = None) -> NetworkClassifier:
@@ -127,28 +127,23 @@ class NetworkClassifier:
             FormatError: it is none of a graph network, or damaged.
             InputError: the module is none, its weights are others, or the network is no module of a user's.
         """
-        file = Path(folder) / NETWORK
-        if not file.exists():
-            raise FormatError(f"{folder} holds no graph network; give the folder of a finished run of one.")
-        try:
-            tensors, metadata = read_safetensors(file, mmap=False, ranks=(1, 2, 3, 4))
-            about = parse_json(metadata["any2vec"])
-            options: dict[str, Any] = dict(about["model"])
-            model = _MODELS[options.pop("model")](**options)
-            classes = [str(name) for name in about["classes"]]
-            relations = None
-            if "names" in about:
-                relations = Relations(tuple(map(str, about["names"])), int(about["num_nodes"]))
-            found = cls(
-                model, dict(tensors), int(about["num_features"]), classes, bool(about["is_multi_label"]), relations,
-                str(about.get("nodes", "")),
-            )  # fmt: skip
-            found._check()
-        except (FormatError, InputError, OSError, ValueError, TypeError) as error:
-            raise FormatError(f"{file} is damaged: {' '.join(str(error).split())}") from error
-        except KeyError as error:
-            raise FormatError(f"{file} is damaged: it lacks {error}; train again.") from error
-        return found.with_module(module)
+        return read_network(folder, cls.of).with_module(module)
+
+    @classmethod
+    def of(cls, model: GraphNetwork, weights: State, about: Mapping[str, Any]) -> NetworkClassifier:
+        """By what `write` has written. ValueError, KeyError, TypeError where it is damaged."""
+        if objective_name(model) != "classes":
+            raise ValueError(f"it has learned {objective_name(model)}, and no classes")
+        classes = [str(name) for name in about["classes"]]
+        relations = None
+        if "names" in about:
+            relations = Relations(tuple(map(str, about["names"])), int(about["num_nodes"]))
+        found = cls(
+            model, weights, int(about["num_features"]), classes, bool(about["is_multi_label"]), relations,
+            str(about.get("nodes", "")),
+        )  # fmt: skip
+        found._check()
+        return found
 
     def with_module(self, module: Any) -> NetworkClassifier:
         """This one, a user's module, which may run from now on; None: nothing changes. Raises as `load`."""
@@ -186,7 +181,36 @@ class NetworkClassifier:
         return network_of(self.model, self.num_features, len(self.classes), self.weights, self.relations)
 
 
-def _checked(nodes: np.ndarray, num: int) -> np.ndarray:
+def write_network(path: Path, weights: State, about: Mapping[str, Any]) -> None:
+    """Write weights, and what they are of, JSON-ready, to a file."""
+    arrays = {name: np.asarray(array, np.float32) for name, array in weights.items()}
+    with path.open("wb") as file:
+        write_safetensors(file, arrays, "float32", {"any2vec": json.dumps(about)})
+
+
+def read_network(folder: Path | str, made: Callable[[GraphNetwork, State, Mapping[str, Any]], Made]) -> Made:
+    """What `made` makes of the network of a finished run: its model, its weights, and what was written beside them.
+
+    Raises:
+        FormatError: there is none, or it is damaged: `made` raises ValueError, KeyError or TypeError, too.
+    """
+    file = Path(folder) / NETWORK
+    if not file.exists():
+        raise FormatError(f"{folder} holds no graph network; give the folder of a finished run of one.")
+    try:
+        tensors, metadata = read_safetensors(file, mmap=False, ranks=(1, 2, 3, 4))
+        about = parse_json(metadata["any2vec"])
+        options: dict[str, Any] = dict(about["model"])
+        model = _MODELS[options.pop("model")](**options)
+        return made(model, dict(tensors), about)
+    except (FormatError, InputError, OSError, ValueError, TypeError) as error:
+        raise FormatError(f"{file} is damaged: {' '.join(str(error).split())}") from error
+    except KeyError as error:
+        raise FormatError(f"{file} is damaged: it lacks {error}; train again.") from error
+
+
+def checked_nodes(nodes: np.ndarray, num: int) -> np.ndarray:
+    """Rows of nodes that are asked for. InputError: there are no such."""
     found = np.asarray(nodes)
     if found.ndim != 1 or found.dtype.kind not in "iu" or not ((found >= 0) & (found < num)).all():
         raise InputError(f"nodes must be whole numbers from 0 to {num - 1:,}, got {found.dtype} of {found.shape}.")

@@ -13,6 +13,11 @@ NETWORK = "network.safetensors"
 """file of a trained one in its run folder"""
 MAX_FANOUT = 65_536
 _DEFAULT_FANOUT = 10
+_USED: dict[str, tuple[str, ...]] = {
+    "classes": (), "links": ("num_negatives", "negatives", "val_share", "test_share"),
+    "unsupervised": ("num_negatives", "walk_length"),
+}  # fmt: skip
+"""options that an objective takes"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,17 +114,71 @@ class LayeredNetwork(GraphNetwork):
 
     @property
     def dim(self) -> int:
+        return self._hidden_columns
+
+    @property
+    def _hidden_columns(self) -> int:
+        """Columns of what the layers give together."""
         return self.hidden * (self.num_layers if self.jumping_knowledge == "cat" else 1)
 
     def dense_widths(self, num_features: int, num_classes: int) -> tuple[int, ...]:
         if self.jumping_knowledge is None:
             return super().dense_widths(num_features, num_classes)
         carried = [layer if layer == 1 or self.jumping_knowledge != "max" else 2 for layer in range(1, self.num_layers)]
-        return (num_features, *[self.hidden * layers for layers in carried], self.dim, num_classes)
+        return (num_features, *[self.hidden * layers for layers in carried], self._hidden_columns, num_classes)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphSAGE(LayeredNetwork):
+class ObjectiveNetwork(LayeredNetwork):
+    """Networks that learn classes, or links, or neither (abstract)."""
+
+    objective: Literal["classes", "links", "unsupervised"] = "classes"
+    """classes of nodes; links: the last layer's rows, whose dot product tells edges from other pairs (BCE); or
+    unsupervised: rows of nodes on one random walk are alike (Hamilton et al. 2017, equation 1). The last two need no
+    labels"""
+    num_negatives: Annotated[int | None, Whole(1, 1000)] = None
+    """links: other pairs for each edge, 1 by default; unsupervised: nodes that all pairs of a batch are set against, 20
+    by default; 1..1,000"""
+    negatives: Literal["uniform", "degree"] | None = None
+    """links: how negatives are drawn: uniform (default), or by degree to the power of 0.75, as unsupervised does"""
+    val_share: Annotated[float, Number(0, 0.9)] = 0.05
+    """links: share of the edges by which epochs are judged, and along which no messages go, 0..0.9"""
+    test_share: Annotated[float, Number(0, 0.9)] = 0.1
+    """links: share of the edges for the test, and along which no messages go, 0..0.9"""
+    walk_length: Annotated[int, Whole(2, 1000)] = 6
+    """unsupervised: nodes of a walk, the first one included, 2..1,000"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        default, used = type(self).__dataclass_fields__, _USED[self.objective]
+        for name in ("num_negatives", "negatives", "val_share", "test_share", "walk_length"):
+            if name not in used and getattr(self, name) != default[name].default:
+                raise InputError(f"{name} does nothing with objective {self.objective}; leave it out.")
+        if self.objective != "classes" and self.batch_order == "proximity":
+            raise InputError("batch_order proximity mixes batches by class: it is for objective classes; leave it out.")
+        if self.val_share + self.test_share > 0.9:
+            raise InputError(
+                f"val_share and test_share leave {1 - self.val_share - self.test_share:.2g} of the edges to train; "
+                "leave 0.1 or more."
+            )
+
+    @property
+    def dim(self) -> int:
+        return self.hidden if self.objective != "classes" else super().dim
+
+    @property
+    def num_drawn(self) -> int:
+        """Negatives, of an edge or of a batch."""
+        return self.num_negatives or (1 if self.objective == "links" else 20)
+
+
+def objective_name(model: GraphNetwork) -> str:
+    """What it learns: of networks without the option classes."""
+    return model.objective if isinstance(model, ObjectiveNetwork) else "classes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphSAGE(ObjectiveNetwork):
     """GraphSAGE (Hamilton, Ying, Leskovec, NeurIPS 2017, algorithm 1)."""
 
     name: ClassVar[str] = "graphsage"
@@ -129,14 +188,14 @@ class GraphSAGE(LayeredNetwork):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GCN(LayeredNetwork):
+class GCN(ObjectiveNetwork):
     """Graph convolutional network (Kipf and Welling, ICLR 2017, equation 2), self-loops added."""
 
     name: ClassVar[str] = "gcn"
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttentionNetwork(LayeredNetwork):
+class AttentionNetwork(ObjectiveNetwork):
     """Networks whose nodes weigh their neighbors and themselves by attention (abstract); ELU between layers."""
 
     heads: Annotated[int, Whole(1, 1024)] = 8
@@ -170,7 +229,7 @@ class GATv2(AttentionNetwork):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GIN(LayeredNetwork):
+class GIN(ObjectiveNetwork):
     """Graph isomorphism network (Xu et al., ICLR 2019, equation 4.1), with an MLP and batch normalization in
     each layer."""
 

@@ -37,7 +37,11 @@ def in_order(data: LearnerData, order_N: np.ndarray) -> LearnerData:
     """The same graph, features, classes and parts, of which node p is order[p]; integers (N,), each node once."""
     assert isinstance(data.features, FeatureRows)
     place_N = places_of(order_N)
+    links = data.links
+    if links is not None:  # pairs of nodes, and whether they have a direction
+        links = links._replace(**{part: place_N[getattr(links, part)] for part in links._fields[:-1]})
     return data._replace(
-        csr=reordered(data.csr, order_N), features=OrderedFeatures(data.features, order_N),
-        labels=data.labels[order_N], rows={part: place_N[rows] for part, rows in data.rows.items()},
+        csr=reordered(data.csr, order_N), features=OrderedFeatures(data.features, order_N), links=links,
+        labels=data.labels[order_N] if len(data.labels) else data.labels,
+        rows={part: place_N[rows] for part, rows in data.rows.items()},
     )  # fmt: skip

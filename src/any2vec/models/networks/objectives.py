@@ -14,13 +14,14 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from any2vec.evaluate.graph.scores import auc_of_pairs, metric_of, score_of
 from any2vec.models.networks.batches import LearnerData, Seeds
-from any2vec.models.networks.config import GraphNetwork
+from any2vec.models.networks.config import GraphNetwork, ObjectiveNetwork
 from any2vec.models.networks.inference import Inference
 from any2vec.models.networks.network import Network
-from any2vec.models.networks.scores import metric_of, score_of
 from any2vec.plan.order.proximity import ProximityOrder
 from any2vec.plan.order.shuffle import random_order
+from any2vec.sampling.links import LinkOptions, LinkSampler, WalkPairs
 
 
 class Objective(Protocol):
@@ -37,6 +38,10 @@ class Objective(Protocol):
     @property
     def order(self) -> str:
         """Of the items in an epoch, in words."""
+
+    @property
+    def is_validated(self) -> bool:
+        """Whether `validate` has anything to judge by."""
 
     def seeds(self, epoch: int, number: int, first: int, stop: int) -> Seeds:
         """What batch `number` asks for: the items [first, stop) of an epoch, or fewer at its end."""
@@ -74,6 +79,10 @@ class Classes:
             return "random"
         number = self._proximity.num_sequences
         return f"proximity, {number} sequences" if number else "random: near nodes are too much of one class"
+
+    @property
+    def is_validated(self) -> bool:
+        return len(self._data.rows["val"]) > 0
 
     def seeds(self, epoch: int, number: int, first: int, stop: int) -> Seeds:
         return self.seeds_of(self._order(epoch)[first:stop])
@@ -119,6 +128,109 @@ class Classes:
         return ProximityOrder(self._data.csr, rows, self._data.labels[rows], self._near, self._seed)
 
 
+class Links:
+    """Which pairs of nodes are edges, by the dot product of the last layer's rows; the items are the edges to learn.
+
+    A sampled batch sends no messages along the edges that it learns, undirected ones in neither direction; along the
+    whole graph, where all are learned at once, messages go along all of them.
+    """
+
+    order = "random"
+
+    def __init__(self, model: ObjectiveNetwork, data: LearnerData, seed: int) -> None:
+        assert data.links is not None
+        options = LinkOptions(num_negatives=model.num_drawn, negatives=model.negatives or "uniform", seed=seed)
+        self._links, self._seed, self.num_columns = data.links, seed, model.hidden
+        self._sampler = LinkSampler(data.csr, data.links.train, options)
+
+    @property
+    def num_items(self) -> int:
+        return self._links.train.shape[1]
+
+    @property
+    def is_validated(self) -> bool:
+        return self._links.val.shape[1] > 0
+
+    def seeds(self, epoch: int, number: int, first: int, stop: int) -> Seeds:
+        from any2vec.kernels.common.permutation import permute
+        from any2vec.kernels.common.rng import PURPOSE_ORDER, stream_key
+
+        places = np.arange(first, min(stop, self.num_items))
+        permute(places, self.num_items, stream_key(self._seed, PURPOSE_ORDER, epoch), places)
+        return self._of(places, epoch)
+
+    def all_seeds(self, epoch: int) -> Seeds:
+        return self._of(np.arange(self.num_items), epoch)
+
+    def trial(self) -> Seeds:
+        return self._of(np.arange(min(1, self.num_items)), 0)
+
+    def _of(self, edges: np.ndarray, epoch: int) -> Seeds:
+        node_B, src_P, dst_P, num = self._sampler.sample(edges, epoch)
+        is_edge = torch.arange(len(src_P)) < num
+        target = torch.from_numpy(src_P), torch.from_numpy(dst_P), is_edge.float()
+        left_out = np.stack([dst_P[:num], src_P[:num]])
+        if not self._links.is_directed:
+            left_out = np.concatenate([left_out, left_out[::-1]], axis=1)
+        return Seeds(node_B, target, num, left_out)
+
+    def loss(self, given_BC: torch.Tensor, target: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        """Mean binary cross-entropy over edges and other pairs."""
+        src_P, dst_P, is_edge_P = target
+        score_P = (given_BC[src_P] * given_BC[dst_P]).sum(dim=1)
+        return torch.nn.functional.binary_cross_entropy_with_logits(score_P, is_edge_P)
+
+    def validate(self, network: Network, inference: Inference) -> Mapping[str, float]:
+        edges = self._links.val.shape[1]
+        node_B, place = np.unique(np.concatenate([self._links.val, self._links.val_negatives], 1), return_inverse=True)
+        place_2P = place.reshape(2, -1)
+        found = inference.scores(network, node_B)
+        return {"val_auc": auc_of_pairs(found, place_2P[:, :edges], place_2P[:, edges:])}
+
+
+class Unsupervised:
+    """Rows that are alike for nodes on one random walk: GraphSAGE's loss without classes; the items are walks.
+
+    Source: Hamilton, Ying and Leskovec, NeurIPS 2017, equation 1, negatives by degree to the power of 0.75.
+    """
+
+    order, is_validated = "random", False
+
+    def __init__(self, model: ObjectiveNetwork, data: LearnerData, seed: int) -> None:
+        self._pairs, self.num_columns = WalkPairs(data.csr, model.walk_length, model.num_drawn, seed), model.hidden
+
+    @property
+    def num_items(self) -> int:
+        return self._pairs.num_walks
+
+    def seeds(self, epoch: int, number: int, first: int, stop: int) -> Seeds:
+        return self._of(first, min(stop, self.num_items), epoch)
+
+    def all_seeds(self, epoch: int) -> Seeds:
+        return self._of(0, self.num_items, epoch)
+
+    def trial(self) -> Seeds:
+        return self._of(0, 1, 0)
+
+    def _of(self, first: int, stop: int, epoch: int) -> Seeds:
+        node_B, *places = self._pairs.sample(first, stop, epoch)
+        return Seeds(node_B, tuple(map(torch.from_numpy, places)), stop - first)
+
+    def loss(self, given_BC: torch.Tensor, target: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        """-log sigmoid(z_u z_v) - sum over negatives n of log sigmoid(-z_u z_n), the mean over pairs (u, v)."""
+        src_P, dst_P, negative_K = target
+        from_PC = given_BC[src_P]
+        near_P = torch.nn.functional.softplus(-(from_PC * given_BC[dst_P]).sum(dim=1))
+        far_PK = torch.nn.functional.softplus(from_PC @ given_BC[negative_K].T)
+        return (near_P.sum() + far_PK.sum()) / max(1, len(src_P))
+
+    def validate(self, network: Network, inference: Inference) -> Mapping[str, float]:
+        return {}
+
+
 def objective_of(model: GraphNetwork, data: LearnerData, seed: int) -> Objective:
     """What the model learns."""
+    if isinstance(model, ObjectiveNetwork) and model.objective != "classes":
+        kind = Links if model.objective == "links" else Unsupervised
+        return kind(model, data, seed)
     return Classes(model, data, seed)

@@ -162,7 +162,8 @@ def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any], threads: i
             "features": rows, "batches": batch, "layers of all nodes": max(0, stays + inference - batch),
             "gradients": weights.num_bytes // _KEPT, "neighbors": fixed["the graph"], "libraries": fixed["libraries"],
         },
-        items=metadata["num_train"], result_bytes=weights.num_bytes // _KEPT + FLOAT * nodes * dim,
+        items=metadata.get("num_items", metadata["num_train"]),
+        result_bytes=weights.num_bytes // _KEPT + FLOAT * nodes * dim,
     )  # fmt: skip
 
 
@@ -203,7 +204,9 @@ def batch_bytes(model: GraphNetwork, metadata: Mapping[str, Any], threads: int) 
 def reached_by_hop(model: GraphNetwork, metadata: Mapping[str, Any]) -> tuple[list[float], float]:
     """(different nodes of a batch behind each hop, from its seeds on; edges that it samples), as expected."""
     nodes = metadata["num_nodes"]
-    found = float(nodes if model.sampling == "full-graph" else min(model.batch_size, metadata["num_train"]))
+    each, shared = metadata.get("batch_seeds", (1, 0))
+    items = min(model.batch_size, metadata.get("num_items", metadata["num_train"]))
+    found = float(nodes if model.sampling == "full-graph" else min(nodes, each * items + shared))
     reached, edges, new = [found], 0.0, found
     for mean in metadata["mean_sampled"]:  # a node samples at the hop that finds it
         edges += new * mean

@@ -15,19 +15,21 @@ from any2vec.data.attributed.relations import RelationalCsr
 from any2vec.data.attributed.row_file import RowFile
 from any2vec.data.options import GraphOptions, NodeOptions
 from any2vec.errors import DataError, InputError
+from any2vec.evaluate.graph.split import hold_out
 from any2vec.models.networks.batches import LearnerData
 from any2vec.models.networks.classifier import edges_for
-from any2vec.models.networks.config import RGCN, GraphNetwork
+from any2vec.models.networks.config import RGCN, GraphNetwork, ObjectiveNetwork, objective_name
+from any2vec.sampling.walks import is_symmetric
 from any2vec.tasks.graphs.build import BuildOptions, write_graph
 from any2vec.tasks.graphs.edges import TRIPLES
-from any2vec.types import Stage
+from any2vec.types import Csr, Stage
 
 _GIVEN = ("features", "labels", "split")
 
 
 @dataclass(frozen=True)
 class PreparedGraph:
-    """A graph whose nodes can be classified."""
+    """A graph that a network can be trained on."""
 
     graph: AttributedGraph
     data: LearnerData
@@ -37,11 +39,13 @@ class PreparedGraph:
 
 
 def prepare_graph(
-    model: GraphNetwork, source: Any, nodes: NodeOptions | None, graph: GraphOptions | None, stage: Stage | None
-) -> PreparedGraph:
+    model: GraphNetwork, source: Any, nodes: NodeOptions | None, graph: GraphOptions | None, stage: Stage | None,
+    seed: int = 1,
+) -> PreparedGraph:  # fmt: skip
     """Open a graph folder, or write one of edges, features, classes and a split.
 
-    Without a split all nodes that have classes train. Of several splits the first one is taken.
+    Without a split all nodes that have classes train. Of several splits the first one is taken. Where links are
+    learned, edges are held out by the seed.
 
     Raises:
         InputError: something is missing, or given twice.
@@ -58,37 +62,73 @@ def prepare_graph(
         )  # fmt: skip
         with TemporaryDirectory(prefix="any2vec-graph-") as folder:  # mapped files outlive their names
             opened = write_graph(source, Path(folder) / "graph", build, graph=graph, stage=stage)
-            return _prepared(model, opened)
-    return _prepared(model, opened)
+            return _prepared(model, opened, seed)
+    return _prepared(model, opened, seed)
 
 
-def _prepared(model: GraphNetwork, opened: AttributedGraph) -> PreparedGraph:
-    features, is_featured = opened.features, not isinstance(model, RGCN)
-    if (is_featured and features is None) or opened.labels is None:
-        lacks = "labels" if opened.labels is None else "features"
+def _prepared(model: GraphNetwork, opened: AttributedGraph, seed: int) -> PreparedGraph:
+    features, objective, is_featured = opened.features, objective_name(model), not isinstance(model, RGCN)
+    if is_featured and features is None:
+        what = {"classes": "classes of nodes", "links": "links"}.get(objective, "vectors of nodes")
         raise InputError(
-            f"{model.name} learns classes of nodes{' from features' * is_featured}, and the graph has no {lacks}; give "
-            f"--{lacks}, or build the graph with them."
+            f"{model.name} learns {what} from features, and the graph has no features; give --features, or build the "
+            "graph with them (node2vec and deepwalk learn vectors of nodes without)."
+        )
+    if opened.labels is None and objective == "classes":
+        without = ", or learn without: --objective links or unsupervised" * isinstance(model, ObjectiveNetwork)
+        raise InputError(
+            f"{model.name} learns classes of nodes, and the graph has no labels; give --labels, or build the graph "
+            f"with them{without}."
         )
     csr = edges_for(model, opened)
-    opened.check_labels()
-    data = LearnerData(
-        csr, features or NodeNumbers(len(opened)), opened.labels, len(opened.classes), _rows(opened)
-    )  # fmt: skip
-    _check(data)
-    arrays, degree_N = opened.metadata["arrays"], np.diff(csr.indptr)
+    data = _classes(opened, csr) if objective == "classes" else _without_classes(model, opened, seed)
+    arrays, degree_N = opened.metadata["arrays"], np.diff(data.csr.indptr)
     row_bytes = 0 if features is None else (features.row_ND.nbytes + features.scale_N.nbytes) // len(opened)
     taken = [degree_N if fanout < 0 else np.minimum(degree_N, fanout) for fanout in model.fanouts_by_hop]
     metadata = {
         "kind": "nodes", "num_nodes": len(opened), "num_edges": opened.num_edges, "num_features": opened.num_features,
-        "num_entries": len(csr.indices), "most_neighbors": int(degree_N.max()),
+        "num_entries": len(data.csr.indices), "most_neighbors": int(degree_N.max()),
         "mean_sampled": [float(taken_N.mean()) for taken_N in taken],
-        "feature_bytes": row_bytes, "label_bytes": opened.labels.nbytes,
+        "feature_bytes": row_bytes, "label_bytes": data.labels.nbytes,
         "num_relations": len(csr.relations) if isinstance(csr, RelationalCsr) else 0,
-        "num_classes": len(opened.classes), **{f"num_{name}": len(data.rows[name]) for name in SPLITS},
+        "num_classes": data.num_classes, **{f"num_{name}": len(data.rows[name]) for name in SPLITS},
         "digest": "".join(known["blake2b"][:16] for _, known in sorted(arrays.items())),
     }  # fmt: skip
+    metadata |= _pairs(model, data)
     return PreparedGraph(opened, data, metadata, None if features is None else opened.open_features())
+
+
+def _classes(opened: AttributedGraph, csr: Csr) -> LearnerData:
+    assert opened.labels is not None
+    opened.check_labels()
+    features = opened.features or NodeNumbers(len(opened))
+    data = LearnerData(csr, features, opened.labels, len(opened.classes), _rows(opened))
+    _check(data)
+    return data
+
+
+def _without_classes(model: GraphNetwork, opened: AttributedGraph, seed: int) -> LearnerData:
+    """Of the objectives that need no labels; where links are learned, the graph is one without those held out."""
+    assert opened.features is not None and isinstance(model, ObjectiveNetwork)
+    csr, links = opened.csr, None
+    if not (csr.indices != np.repeat(np.arange(len(opened)), np.diff(csr.indptr))).any():
+        raise DataError("The graph has no edges between different nodes, and without classes nothing else is learned.")
+    if model.objective == "links":
+        is_directed = opened.is_directed and not is_symmetric(csr)  # as PyG keeps undirected graphs
+        links, csr = hold_out(csr, is_directed, model.val_share, model.test_share, seed)
+    none = np.empty(0, np.int64)
+    rows = {"train": np.arange(len(opened)), "val": none, "test": none}
+    return LearnerData(csr, opened.features, np.empty(0, np.int32), model.dim, rows, links)
+
+
+def _pairs(model: GraphNetwork, data: LearnerData) -> dict[str, Any]:
+    """What the metadata of objectives that need no labels say besides."""
+    if not isinstance(model, ObjectiveNetwork) or model.objective == "classes":
+        return {}
+    if data.links is None:
+        return {"num_items": len(data.rows["train"]), "batch_seeds": [2, model.num_drawn]}
+    edges = {f"num_{part}": getattr(data.links, part).shape[1] for part in SPLITS}
+    return edges | {"num_items": edges["num_train"], "batch_seeds": [2 + 2 * model.num_drawn, 0]}
 
 
 def _opened(source: Any, options: NodeOptions, graph: GraphOptions | None) -> AttributedGraph | None:

@@ -15,14 +15,15 @@ from any2vec.data.attributed.predictions import PREDICTIONS, NodePredictions
 from any2vec.data.attributed.relations import Relations
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError
+from any2vec.evaluate.graph.scores import auc_of_pairs, metric_of, score_of
 from any2vec.models.networks.batches import LearnerData
 from any2vec.models.networks.classifier import NetworkClassifier, nodes_digest
-from any2vec.models.networks.config import NETWORK, OwnModule
+from any2vec.models.networks.config import NETWORK, OwnModule, objective_name
+from any2vec.models.networks.encoder import NetworkEncoder
 from any2vec.models.networks.features import CachedFeatures
 from any2vec.models.networks.hot_rows import SCORES, Asked, highest
 from any2vec.models.networks.learner import GraphLearner, network_weights
 from any2vec.models.networks.node_order import in_order
-from any2vec.models.networks.scores import metric_of, score_of
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.sharding.node_orders import node_order, places_of
 from any2vec.tasks.graphs.options import CacheOptions
@@ -44,8 +45,6 @@ class NetworkProgram(InMemoryProgram):
 
     def __init__(self, request: Request, prepared: PreparedGraph, transport: Transport) -> None:
         super().__init__(request, transport)
-        if len(prepared.data.rows["val"]):
-            self.validation = self._validation()
         self.prepared, self.metadata = prepared, prepared.metadata
         model, run = request.spec.model, request.spec.run
         budget = request.spec.storage.memory_bytes, machine.process_bytes(), request.threads
@@ -55,6 +54,8 @@ class NetworkProgram(InMemoryProgram):
         """where the learner has each node; None: where the user has it"""
         data = self._ordered(model.node_order) if model.node_order != "none" else prepared.data
         self.learner = GraphLearner(model, data, run.seed, request.threads, self.plan.inference_bytes)
+        if self.learner.objective.is_validated:
+            self.validation = self._validation()
         if self.plan.rows is not None:
             self.learner.use_features(_cached(prepared, self.plan.rows, cache.residency, self.learner))
         elif prepared.file is not None:
@@ -63,7 +64,7 @@ class NetworkProgram(InMemoryProgram):
         self.schedule = self._resumed(EpochSchedule(bounds=(0, items), epochs=run.epochs, unit=size, piece=size), 1)
         self.learner.stages.plan(self.schedule.num_steps, self.plan.num_ahead, self.plan.trace_bytes)
         self.driver = LocalDriver()
-        self._scored: tuple[NetworkClassifier, np.ndarray, np.ndarray] | None = None
+        self._scored: tuple[NetworkClassifier | NetworkEncoder, np.ndarray, np.ndarray] | None = None
 
     def compile(self) -> None:
         if self.checkpoint is not None:
@@ -87,45 +88,47 @@ class NetworkProgram(InMemoryProgram):
         return self.learner.validate()
 
     def result(self, agreed: State) -> Result:
-        classifier, vectors, score_NC = self._score()
+        scorer, vectors, score_NC = self._score()
         keys, data = list(self.prepared.graph.keys), self.prepared.data
         embeddings = Embeddings(keys, vectors, meta={"model": self.request.spec.model.as_dict()})
+        if isinstance(scorer, NetworkEncoder):
+            return Result(embeddings, scorer=scorer, parts={NETWORK: scorer})
         predictions = NodePredictions(
-            keys, classifier.classes, score_NC, classifier.probabilities, data.labels, data.rows
+            keys, scorer.classes, score_NC, scorer.probabilities, data.labels, data.rows
         )  # fmt: skip
-        return Result(embeddings, scorer=classifier, parts={NETWORK: classifier, PREDICTIONS: predictions})
+        return Result(embeddings, scorer=scorer, parts={NETWORK: scorer, PREDICTIONS: predictions})
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         data, learner, epochs = self.prepared.data, self.learner, self.request.spec.run.epochs
-        metric, (_, vectors, scores) = metric_of(data.labels), self._score()
-        reader = learner.batches.reader
-        found = {
-            f"{part}_{metric}": score_of(scores, data.labels, rows) if len(rows) else None
-            for part, rows in data.rows.items()
-        }
+        (_, vectors, scores), reader = self._score(), learner.batches.reader
         why = {"why_whole": learner.network.why_whole} if isinstance(self.request.spec.model, OwnModule) else {}
-        return found | why | {
+        return _scores_of(data, vectors, scores) | why | {
             "best_epoch": epochs, "epochs_done": epochs, "rows_read": reader.sampled,
             "dim": vectors.shape[1], "batch_order": learner.objective.order,
             **reader.moved._asdict(), "bytes_filled": reader.bytes_filled, "features": self.plan.sentence,
             "inference": learner.inference.counts._asdict(), **learner.stages.summary(recorder.seconds),
         }  # fmt: skip
 
-    def _score(self) -> tuple[NetworkClassifier, np.ndarray, np.ndarray]:
+    def _score(self) -> tuple[NetworkClassifier | NetworkEncoder, np.ndarray, np.ndarray]:
         """(the network of the best epoch, vectors of all nodes, scores of their classes); made once, at the end."""
         if self._scored is None:
-            graph = self.prepared.graph
-            several = self.prepared.data.labels.ndim > 1
+            graph, model, data = self.prepared.graph, self.request.spec.model, self.prepared.data
             assert self._agreed is not None
-            data = self.prepared.data
-            classifier = NetworkClassifier(
-                self.request.spec.model, network_weights(self._agreed), graph.num_features, graph.classes, several,
-                Relations.of(data.csr, data.features), nodes_digest(graph),
-            )  # fmt: skip
-            vectors, scores = classifier.score_with(self.learner.inference)
+            weights, inference = network_weights(self._agreed), self.learner.inference
+            scorer: NetworkClassifier | NetworkEncoder
+            if objective_name(model) == "classes":
+                several = data.labels.ndim > 1
+                scorer = NetworkClassifier(
+                    model, weights, graph.num_features, graph.classes, several,
+                    Relations.of(data.csr, data.features), nodes_digest(graph),
+                )  # fmt: skip
+                vectors, scores = scorer.score_with(inference)
+            else:
+                scorer = NetworkEncoder(model, weights, graph.num_features)
+                vectors, scores = scorer.vectors_with(inference), np.empty((len(graph), 0), np.float32)
             if self._place_N is not None:
                 vectors, scores = vectors[self._place_N], scores[self._place_N]
-            self._scored = classifier, vectors, scores
+            self._scored = scorer, vectors, scores
         return self._scored
 
     def _ordered(self, method: str) -> LearnerData:
@@ -133,6 +136,20 @@ class NetworkProgram(InMemoryProgram):
         order_N = node_order(self.prepared.data.csr, method)
         self._place_N = places_of(order_N)
         return in_order(self.prepared.data, order_N)
+
+
+def _scores_of(data: LearnerData, vector_ND: np.ndarray, score_NC: np.ndarray) -> dict[str, Any]:
+    """Of train, val and test; None where there are none."""
+    if data.links is not None:
+        links = data.links
+        pairs = {"val": (links.val, links.val_negatives), "test": (links.test, links.test_negatives)}
+        return {f"{part}_auc": auc_of_pairs(vector_ND, *two) if two[0].size else None for part, two in pairs.items()}
+    if not data.labels.size:
+        return {}
+    return {
+        f"{part}_{metric_of(data.labels)}": score_of(score_NC, data.labels, rows) if len(rows) else None
+        for part, rows in data.rows.items()
+    }
 
 
 def _cached(prepared: PreparedGraph, rows: int, residency: str, learner: GraphLearner) -> CachedFeatures:

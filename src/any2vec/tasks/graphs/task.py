@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from any2vec import machine
 from any2vec.cluster.launch.join import check_torch
 from any2vec.errors import InputError
-from any2vec.models.networks.config import OwnModule
+from any2vec.models.networks.config import OwnModule, objective_name
 from any2vec.options.storage import StorageOptions
 from any2vec.tasks.graphs.options import CacheOptions
 from any2vec.train.task import RUN, Nouns, Task
@@ -84,16 +84,25 @@ class Graphs(Task):
         if nodes is not None and (nodes.psi is not None or nodes.linear_probe):
             name = "linear_probe" if nodes.linear_probe else "psi"
             raise InputError(f"{name} is for ga-mlp, and does nothing for {spec.model.name}; leave it out.")
+        if nodes is not None and objective_name(spec.model) != "classes":
+            for name in ("labels", "split"):
+                if getattr(nodes, name) is not None:
+                    raise InputError(
+                        f"{name} does nothing with objective {spec.model.objective}, which learns from edges alone; "
+                        "leave it out."
+                    )
         if spec.reading.get("cache") not in (None, CacheOptions()) and spec.storage.memory is None:
             raise InputError("residency chooses rows where memory is small; give a budget, like --memory 2GB.")
 
     def read(self, spec: RunSpec, hooks: Hooks) -> PreparedGraph:
         from any2vec.tasks.graphs.prepare import prepare_graph
 
-        found = prepare_graph(spec.model, spec.data, spec.reading.get("nodes"), spec.reading.get("graph"), hooks.stage)
-        if spec.run.patience and not len(found.data.rows["val"]):
+        nodes, graph = spec.reading.get("nodes"), spec.reading.get("graph")
+        found = prepare_graph(spec.model, spec.data, nodes, graph, hooks.stage, spec.run.seed)
+        if spec.run.patience and not found.metadata["num_val"]:
             raise InputError(
-                "patience waits for a better validation score, and no node validates; give a split with some."
+                "patience waits for a better validation score, and nothing validates; give a split with val nodes "
+                "(classes), or val_share (links)."
             )
         return found
 
@@ -143,28 +152,45 @@ class Graphs(Task):
         return found | about | {"features": self.memory_plan(spec, metadata).sentence}
 
     def scorer(self, folder: Path) -> Any:
-        from any2vec.models.networks.classifier import NetworkClassifier
+        from any2vec.models.networks.classifier import read_network
+        from any2vec.tasks.graphs.predict import scorer_of
 
-        return NetworkClassifier.load(folder)
+        return read_network(folder, scorer_of)
 
     def score(self, folder: Path, data: Path, **options: Any) -> Iterator[str]:
-        from any2vec.tasks.graphs.predict import predicted_lines
+        from any2vec.models.networks.classifier import NetworkClassifier
+        from any2vec.tasks.graphs.predict import pair_lines, predicted_lines
 
-        return predicted_lines(self.scorer(folder).with_module(options.get("module")), data)
+        scorer, module = self.scorer(folder), options.get("module")
+        if isinstance(scorer, NetworkClassifier):
+            return predicted_lines(scorer.with_module(module), data)
+        if module is not None:
+            raise InputError(f"The network is {scorer.model.name}, and no module of your own; leave out --module.")
+        return pair_lines(folder, data)
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
+        if objective_name(model) != "classes":
+            command = ["any2vec", "evaluate", str(folder), "--task", "nodes", "--data", "LABELS"]
+            if model.objective == "links":
+                command = ["any2vec", "score", str(folder), "PAIRS"]
+                return f"To score pairs of nodes, lines of two:  {shlex.join(command)}"
+            return f"To see how well vectors tell labels:  {shlex.join(command)}"
         own = ["--module", model.module] if isinstance(model, OwnModule) else []
         command = ["any2vec", "score", str(folder), "GRAPH", *own]
         return f"To predict classes of the nodes of a graph folder, this or another:  {shlex.join(command)}"
 
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+        where = [("features", summary["features"])] if summary.get("features") else []
+        if "test_auc" in summary:
+            aucs = [(part, summary.get(f"{part}_auc")) for part in ("val", "test")]
+            known = ", ".join(f"{part} {value:.4f}" for part, value in aucs if value is not None)
+            return ([("auc", known)] if known else []) + where
         metric = "accuracy" if "test_accuracy" in summary else "micro_f1"
         found = [(part, summary.get(f"{part}_{metric}")) for part in ("train", "val", "test")]
         shares = ", ".join(f"{part} {value:.1%}" for part, value in found if value is not None)
         if not shares:
             return []
         epochs = f"{summary['best_epoch']} of {summary['epochs_done']}"
-        where = [("features", summary["features"])] if summary.get("features") else []
         if summary.get("why_whole"):
             where.append(("all nodes", f"scored over the whole graph at once, for {summary['why_whole']}"))
         return [(metric.replace("_", "-"), shares), ("best epoch", epochs), *where]

@@ -1,0 +1,95 @@
+"""A trained graph network that gives vectors of nodes of any graph whose features mean the same: inductive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from any2vec.errors import InputError
+from any2vec.evaluate.graph.scores import pair_scores
+from any2vec.models.networks.classifier import MAX_COLUMNS, checked_nodes, edges_for, read_network, write_network
+from any2vec.models.networks.config import GraphNetwork, objective_name
+from any2vec.types import State
+
+if TYPE_CHECKING:
+    from any2vec.data.attributed.graph import AttributedGraph
+    from any2vec.models.networks.inference import Inference
+
+
+class NetworkEncoder:
+    """Vectors of nodes, each from all its in-neighbors, by a network that has learned links, or without classes.
+
+    Args:
+        weights: of the network, by name.
+    """
+
+    def __init__(self, model: GraphNetwork, weights: State, num_features: int) -> None:
+        self.model, self.weights, self.num_features = model, weights, num_features
+
+    def __repr__(self) -> str:
+        return f"NetworkEncoder({self.model.name}, {self.num_features:,} features, {self.model.dim} columns)"
+
+    def vectors(
+        self, graph: AttributedGraph | Path | str, nodes: np.ndarray | None = None, *, budget_bytes: int = 0
+    ) -> np.ndarray:
+        """float32 (K, dim): what the last layer gives of nodes, or of all.
+
+        Args and errors as of `NetworkClassifier.score`.
+        """
+        from any2vec.data.attributed.graph import AttributedGraph
+        from any2vec.models.networks.inference import inference_over
+
+        graph = AttributedGraph.open(graph) if isinstance(graph, str | Path) else graph
+        if graph.features is None or graph.num_features != self.num_features:
+            raise InputError(f"The network takes {self.num_features:,} features a node, got {graph.num_features:,}.")
+        nodes = None if nodes is None else checked_nodes(nodes, len(graph))
+        csr = edges_for(self.model, graph)
+        return self.vectors_with(inference_over(self.model, csr, graph.features, budget_bytes), nodes)
+
+    def vectors_with(self, inference: Inference, nodes: np.ndarray | None = None) -> np.ndarray:
+        """As `vectors`, of a graph that is at hand."""
+        from any2vec.models.networks.network import network_of
+
+        network = network_of(self.model, self.num_features, self.model.dim, self.weights)
+        return inference.hidden_and_scores(network, nodes)[1]
+
+    def score(
+        self, graph: AttributedGraph | Path | str, pairs: np.ndarray, *, budget_bytes: int = 0
+    ) -> np.ndarray:  # fmt: skip
+        """float32 (K,): how likely edges are, as logits, between nodes of a graph: the dot products of their vectors.
+
+        pairs: integers (2, K), sources and targets. Errors as of `NetworkClassifier.score`.
+        """
+        node_B, place = np.unique(pairs, return_inverse=True)
+        return pair_scores(self.vectors(graph, node_B, budget_bytes=budget_bytes), place.reshape(2, -1))
+
+    def write(self, path: Path) -> None:
+        """Write it to a file."""
+        write_network(path, self.weights, {"model": self.model.as_dict(), "num_features": self.num_features})
+
+    @classmethod
+    def load(cls, folder: Path | str) -> NetworkEncoder:
+        """Open the folder of a finished run.
+
+        Raises:
+            FormatError: it is none of a graph network that gives vectors, or damaged.
+        """
+        return read_network(folder, cls.of)
+
+    @classmethod
+    def of(cls, model: GraphNetwork, weights: State, about: Mapping[str, Any]) -> NetworkEncoder:
+        """By what `write` has written. ValueError, KeyError, TypeError where it is damaged."""
+        from any2vec.models.networks.network import network_of
+
+        if objective_name(model) == "classes":
+            raise ValueError("it has learned classes; NetworkClassifier opens it")
+        if not all(np.isfinite(array).all() for array in weights.values()):
+            raise ValueError("its weights are not all numbers")
+        num_features = int(about["num_features"])
+        if not 0 < num_features <= MAX_COLUMNS:
+            raise ValueError(f"it has {num_features} features")
+        network_of(model, num_features, model.dim, weights)
+        return cls(model, weights, num_features)
