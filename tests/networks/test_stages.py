@@ -8,9 +8,17 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
+pytest.importorskip("torch")
+
+from any2vec import GraphSAGE
 from any2vec.background import Spent, Stage, StageThreads, chained
+from any2vec.data.attributed.features import FeatureRows
+from any2vec.models.networks.batches import LearnerData
+from any2vec.models.networks.learner import GraphLearner
+from any2vec.types import Csr, ProgressLine, Round, Span, Work
 
 NAMES = ("double", "pairs", "add", "owner")
 
@@ -115,3 +123,38 @@ def test_waiting_is_bounded() -> None:
         made.allow(4)
         made.take(spent["owner"])
     hangs.set()
+
+
+NODES, BATCH = 60, 16
+
+
+def learner(threads: int) -> GraphLearner:
+    rng, none = np.random.default_rng(0), np.empty(0, np.int64)
+    csr = Csr(np.arange(NODES + 1) * 3, rng.integers(0, NODES, 3 * NODES).astype(np.int32), np.empty(0, np.float32))
+    features = FeatureRows(rng.standard_normal((NODES, 5), np.float32), np.empty(0, np.float32))
+    labels = rng.integers(0, 3, NODES, np.int32)
+    data = LearnerData(csr, features, labels, 3, {"train": np.arange(NODES), "val": none, "test": none})
+    return GraphLearner(GraphSAGE(hidden=4, fanouts="2,2", batch_size=BATCH), data, 1, threads)
+
+
+def trained(one: GraphLearner, works: list[tuple[int, int, int]]) -> np.ndarray:
+    """The first weights behind works (epoch, first item, item behind the last)."""
+    for epoch, start, stop in works:
+        one.run(Work(Span(start, stop, ProgressLine(0, NODES, 0.0, 0.0)), epoch, Round(0), 0.0))
+    one.close()
+    return np.array(next(iter(one.state_dict().values())))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("num_steps", [0, 8, 100])
+def test_works_may_be_cut_anyhow_and_begin_anywhere(threads: int, num_steps: int) -> None:
+    """With and without a plan; what comes next is known, or is another step than was expected."""
+    one, other, third = (learner(threads) for _ in range(3))
+    one.stages.plan(num_steps, 0)
+    expected = trained(learner(1), [(0, 0, NODES), (1, 0, NODES)])
+    assert np.array_equal(trained(one, [(0, 0, NODES), (1, 0, NODES)]), expected)
+    pieces = [(0, 0, 16), (0, 16, 48), (0, 48, NODES), (1, 0, 32), (1, 32, NODES)]
+    assert np.array_equal(trained(other, pieces), expected)
+    assert other.batches.reader.sampled == one.batches.reader.sampled > 0
+    again = [(0, 0, 32), (1, 0, NODES), (0, 16, 32)]
+    assert np.array_equal(trained(third, again), trained(learner(1), again))

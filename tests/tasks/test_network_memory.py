@@ -157,6 +157,8 @@ def test_the_command_says_what_a_budget_gives(
     model = arguments[1:9]
     assert called(["estimate", *model, "--threads", "1", "--json", "--memory", str(budget_of(graph))]) == 0
     assert "the others on disk" in json.loads(capsys.readouterr().out)["features"]
+    assert called(["plan", *model]) == 2
+    assert "graph networks train on one host: any2vec estimate says" in " ".join(capsys.readouterr().err.split())
 
 
 METADATA = {

@@ -68,8 +68,8 @@ class BatchStages:
         """of this process"""
         self._batches, self._threads, self._patience = batches, threads, patience
         self._num_steps, self._ahead, self.trace = 0, 0, Trace(0)
-        self._first = self._next = -1
-        """the step that the stages at hand began with, and the one that comes next"""
+        self._first = self._next = self._stop = -1
+        """the step that the stages at hand began with, the one that comes next, and the one behind their last"""
         self._line: Iterator[_Ready] | StageThreads = iter(())
 
     @property
@@ -90,7 +90,7 @@ class BatchStages:
         Raises:
             what ended a stage; StorageError: no batch comes.
         """
-        if self._next != first:
+        if self._next != first or first == self._stop:
             self._begin(first)
         line = self._line
         if isinstance(line, StageThreads):
@@ -123,7 +123,8 @@ class BatchStages:
         self.close()
         self._first = self._next = first
         epoch_end = (first // self.per_epoch + 1) * self.per_epoch
-        source, stages = range(first, max(self._num_steps, epoch_end)), self._stages()
+        self._stop = max(self._num_steps, epoch_end)
+        source, stages = range(first, self._stop), self._stages()
         if self._threads < 2:
             self._line = chained(iter(source), stages, self.spent)
             return

@@ -61,6 +61,7 @@ class Graphs(Task):
         **dict.fromkeys(("hosts", "logical_hosts", "link", "host_timeout", "ray", "restarts"), _ONE),
         **dict.fromkeys(("sync", "scheme", "rounds_per_epoch", "bits", "overlap", "servers", "sync_servers"), _ONE),
         **dict.fromkeys(("dual", "credits", "staleness_bound", "partition", "read"), _ONE),
+        "plan": f"{_ONE}: any2vec estimate says what that takes",
         "init": _DENSE, "cache": _DENSE, "cache_rows": _DENSE, "order": _DENSE,
         "validate": "it validates by the split of its nodes, --split",
         "cache_dir": "a graph folder (any2vec graph build) is what is kept",
