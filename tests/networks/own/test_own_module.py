@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 import any2vec
 from any2vec import InputError, NetworkClassifier, OwnModule
 from any2vec.cli.app import app
+from any2vec.models.modules.network import ModuleNetwork
 from any2vec.models.networks.config import GraphNetwork
 
 PLACE = "tests.networks.own.own_modules:Residual"
@@ -106,6 +107,22 @@ def test_trained_without_kernels_it_is_trained_alike(graph: any2vec.AttributedGr
     for name, value in weights(runs[0]).items():
         np.testing.assert_allclose(value, weights(runs[1])[name], atol=1e-4)
     assert runs[0].summary["dim"] == 12  # one layer: it takes the features
+
+
+@pytest.mark.parametrize(("jk", "is_trimmed"), [(None, True), ("cat", False)])
+def test_layers_leave_out_what_seeds_do_not_need(
+    graph: any2vec.AttributedGraph, jk: str | None, is_trimmed: bool
+) -> None:
+    """As PyG's `trim_to_layer`, and to the same numbers; behind jumping knowledge PyG's own models cannot."""
+    arguments: Any = {"hidden_channels": 8, "num_layers": 2, "jk": jk}
+    model = OwnModule(module="torch_geometric.nn:GraphSAGE", module_args=arguments, fanouts="4,4", batch_size=6)
+    assert ModuleNetwork(model, 12, 3)._is_trimmed == is_trimmed
+    found = trained(graph, model, epochs=2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ModuleNetwork, "_can_be_trimmed", lambda self: False)
+        whole = trained(graph, model, epochs=2)
+    for name, value in weights(found).items():
+        np.testing.assert_allclose(value, weights(whole)[name], atol=1e-4)
 
 
 def test_what_cannot_be_cut_trains_and_says_so(graph: any2vec.AttributedGraph) -> None:

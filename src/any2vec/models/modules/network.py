@@ -23,11 +23,14 @@ from any2vec.nn.accelerate import accelerate
 from any2vec.nn.layerwise.cut import Cut, cut
 from any2vec.nn.layerwise.messages import Edges, passes_messages
 from any2vec.nn.layerwise.trace import NotTracedError, first_line, small_graph
+from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 
 if TYPE_CHECKING:
     from any2vec.models.networks.config import OwnModule
     from any2vec.models.networks.network import Block
 
+_SEEDS = 10
+"""of a batch of the small graph"""
 _MESSAGE_ARRAYS = 3
 """rows that an unknown layer makes of each edge"""
 _TRIMMED = ("num_sampled_nodes_per_hop", "num_sampled_edges_per_hop")
@@ -51,7 +54,6 @@ class ModuleNetwork(nn.Module):
         self.place = model.module
         self.module = _made(model, num_features, num_classes)
         parameters = inspect.signature(self.module.forward).parameters
-        self._is_trimmed = all(name in parameters for name in _TRIMMED)
         self.cut: Cut | None = None
         self.why_whole = ""
         """why it is not cut into layers; empty: it is"""
@@ -65,6 +67,7 @@ class ModuleNetwork(nn.Module):
                 f"{self.place} passes messages {self.cut.num_hops} times, and batches reach {model.num_layers} hops; "
                 f"give --num-layers {self.cut.num_hops}, or as many --fanouts."
             )
+        self._is_trimmed = all(name in parameters for name in _TRIMMED) and self._can_be_trimmed()
         self._widths = self.cut.widths if self.cut is not None else (num_features, num_classes)
 
     @property
@@ -104,13 +107,34 @@ class ModuleNetwork(nn.Module):
                 training. are_owned: does nothing: a module may keep what it takes.
         """
         edges = Edges(blocks[0].neighbors, blocks[0].degree_M1)
-        more = _by_hop(len(x_MD), blocks) if self._is_trimmed and self.cut and self.cut.num_hops == len(blocks) else {}
+        more = {}
+        if self._is_trimmed and self.cut is not None and self.cut.num_hops == len(blocks):
+            nodes = [block.num_targets for block in reversed(blocks)] + [len(x_MD)]
+            more = _by_hop(nodes, [len(block.neighbors.neighbor_S) for block in reversed(blocks)])
         self.module.train(draws is not None)
         with torch.random.fork_rng(devices=[], enabled=draws is not None):
             if draws is not None:
                 torch.manual_seed(draws.initial_seed())
             found: torch.Tensor = self.module(x_MD, edges.edge_index, **more)
         return found
+
+    def _can_be_trimmed(self) -> bool:
+        """Whether the module gives the same for the seeds of a batch where it is told what each hop has found: layers
+        of different sizes cannot be put side by side, as PyG's jumping knowledge does."""
+        if self.cut is None:
+            return False
+        probe, hops = small_graph(self.cut.widths[0]), self.cut.num_hops
+        found = NeighborSampler(probe.csr, NeighborOptions(fanouts=(-1,) * hops)).sample(np.arange(_SEEDS))
+        nodes = np.cumsum(found.nodes_by_hop).tolist()
+        more = _by_hop(nodes, [int(found.stop_D1[num]) for num in nodes[:-1]])
+        x_MD, edge_index = probe.x_ND[found.node_M.astype(np.int64)], torch.from_numpy(found.edge_index())
+        tried = copy.deepcopy(self.module).eval()
+        try:
+            with torch.no_grad(), torch.random.fork_rng(devices=[]):
+                trimmed, whole = tried(x_MD, edge_index, **more)[:_SEEDS], tried(x_MD, edge_index)[:_SEEDS]
+        except Exception:  # whatever it says, it can do without
+            return False
+        return bool(torch.allclose(trimmed, whole, rtol=1e-4, atol=1e-4))
 
     def infer(self, number: int, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
         """What a stage gives the next one, or the scores of classes, (F, widths[number + 1])."""
@@ -239,9 +263,7 @@ def _with_weights(module: nn.Module) -> list[nn.Module]:
     return [part for child in module.children() for part in _with_weights(child)]
 
 
-def _by_hop(num_rows: int, blocks: list[Block]) -> dict[str, list[int]]:
-    """How many nodes and edges each hop from the seeds has, as PyG's loaders say."""
-    nodes = [block.num_targets for block in reversed(blocks)] + [num_rows]
-    edges = [0] + [len(block.neighbors.neighbor_S) for block in reversed(blocks)]
-    counts = ([nodes[0], *np.diff(nodes).tolist()], np.diff(edges).tolist())
+def _by_hop(nodes: list[int], edges: list[int]) -> dict[str, list[int]]:
+    """How many nodes and edges each hop from the seeds has, as PyG's loaders say; given: up to each hop, with it."""
+    counts = ([nodes[0], *np.diff(nodes).tolist()], np.diff([0, *edges]).tolist())
     return dict(zip(_TRIMMED, counts, strict=True))

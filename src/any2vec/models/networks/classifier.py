@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -104,6 +105,36 @@ class NetworkClassifier:
         if self.is_multi_label:
             return np.asarray(0.5 * (1 + np.tanh(score_NC.astype(np.float64) / 2)))
         return class_shares(score_NC)
+
+    def to_pyg(self) -> Any:
+        """The network as a `torch.nn.Module` of PyTorch Geometric, called as (x, edge_index), in evaluation mode; its
+        `state_dict` has copies of the weights. Of a user's module: the module, with its weights.
+
+        Scores are these to 1e-5; of gcn, appnp and sgc where no node is its own neighbor: PyG counts such loops once.
+
+        Raises:
+            InputError: PyG has no such layers, or is not installed; or as of `score`.
+        """
+        if importlib.util.find_spec("torch_geometric") is None:
+            raise InputError('to_pyg gives modules of PyG; pip install "any2vec[pyg]".')
+        network = self._network()
+        if isinstance(self.model, OwnModule):
+            return network.module.eval()
+        from any2vec.models.modules.exported import to_pyg
+
+        return to_pyg(self.model, network)
+
+    def to_onnx(self, path: Path | str) -> None:
+        """Write what `to_pyg` gives as an ONNX file with inputs x, float32 (nodes, features), and edge_index, int64
+        (2, edges), and an output scores; numbers of nodes and edges are free.
+
+        Raises:
+            InputError: a library is missing, or torch cannot write this network as ONNX; or as of `to_pyg`.
+            StorageError: the file is there, or cannot be written.
+        """
+        from any2vec.models.modules.onnx_file import write_onnx
+
+        write_onnx(self.to_pyg(), self.num_features, Path(path))
 
     def write(self, path: Path) -> None:
         """Write it to a file."""
