@@ -154,6 +154,18 @@ def _triples(target: Path) -> None:
             archive.addfile(member, io.BytesIO(content))
 
 
+def _statements(target: Path) -> None:
+    """Entities stand to the next one by the relation of their group, and to others by one more."""
+    draw = Random(8)
+    lines = [f"{node} {node % GROUPS} {(node + 1) % NODES}" for node in range(NODES)]
+    _pack(target, [*lines, *(f"{one} {GROUPS} {draw.randrange(NODES)}" for one in range(NODES))])
+
+
+def _known_classes(target: Path) -> None:
+    """Of all entities, with the part that each is of."""
+    _pack(target, (f"{node} {node % GROUPS} {'test' if node % 4 == 3 else 'train'}" for node in range(NODES)))
+
+
 def _words() -> list[str]:
     """The most frequent first."""
     return [f"{'abcdefghij'[number % 10]}{'aeiou'[number % 5]}word{number}" for number in range(WORDS)]
@@ -201,6 +213,16 @@ FILES: dict[str, Callable[[Path], None]] = {
             ("edges.txt.gz", _edges), ("features.npz", _features), ("labels.txt.gz", _classes), ("split.txt.gz", _split)
         )
     },
+    **{
+        f"graph-rdf/{name}.{kind}.txt.gz": write
+        for name in ("aifb", "mutag")
+        for kind, write in (("triples", _statements), ("labels", _known_classes))
+    },
+    "graph-hetero-acm/acm.pa.txt.gz": _edges,
+    "graph-hetero-acm/acm.ps.txt.gz": _labels,
+    "graph-hetero-acm/acm.labels.txt.gz": _classes,
+    "graph-hetero-acm/acm.paper.features.npz": _features,
+    "graph-hetero-acm/acm.splits.npz": _splits,
     "graph-amazon/photo.edges.txt.gz": _edges,
     "graph-amazon/photo.features.npz": _features,
     "graph-amazon/photo.labels.txt.gz": _classes,

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from benchmarks.graphs import accuracy, blocks, building, determinism, on_disk, residency, speed, superbatch, training
+from benchmarks.graphs import (
+    accuracy,
+    blocks,
+    building,
+    determinism,
+    on_disk,
+    relations,
+    residency,
+    speed,
+    superbatch,
+    training,
+)
 from benchmarks.table import Table
 
 TABLE = Table(
@@ -14,6 +25,7 @@ TABLE = Table(
         *blocks.ROWS,
         *residency.ROWS,
         *accuracy.ROWS,
+        *relations.ROWS,
         *building.ROWS,
         *determinism.ROWS,
         *on_disk.ROWS,
