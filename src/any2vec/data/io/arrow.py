@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -259,6 +260,23 @@ def split_lines(
             raise FieldCountError(wrong[0].number - 1, wrong[0].actual_columns, wrong[0].text) from error
         raise
     return [table.column(name).combine_chunks() for name in include]
+
+
+def read_numbers(path: Path, has_header: bool = False, is_text: bool = False) -> tuple[list[str], np.ndarray]:
+    """(names of the columns, float64 (rows, columns); of text strings) of a CSV file, plain or gz.
+
+    Raises:
+        DataError: it is missing, or holds something else.
+    """
+    if not path.is_file():
+        raise DataError(f"There is no {path}; it belongs to the graph.")
+    with arrow_errors(f"{path} cannot be read", advice="it should hold numbers, as many in each row."):
+        table = csv().read_csv(path, csv().ReadOptions(use_threads=False, autogenerate_column_names=not has_header))
+        kind = pa.string() if is_text else pa.float64()
+        columns = [column.cast(kind).to_numpy(zero_copy_only=False) for column in table.columns]
+    if any(column.dtype == object for column in columns) and not is_text:
+        raise DataError(f"{path} holds empty fields; it should hold numbers.")
+    return list(table.column_names), np.stack(columns, axis=1)
 
 
 KINDS = ("dense", "categorical", "multi_valued")

@@ -60,7 +60,8 @@ def write_graph(
     """Write an attributed graph to the folder `out`, and open it.
 
     source: edges, as `read_graph` takes them; or a PyG `Data`, whose x, y, edge_weight, edge_type and masks come along,
-    and whose edges have a direction. more: fields of `BuildOptions`. Without features the nodes are those of the edges:
+    and whose edges have a direction; or a `HeteroData`, whose types of nodes are laid behind each other; or a folder of
+    OGB's raw files. more: fields of `BuildOptions`. Without features the nodes are those of the edges:
     whole numbers ascending, others in order of first appearance; with features that are a matrix, node r is its row r.
     Equal edges become one, and their weights are added.
 
@@ -73,15 +74,11 @@ def write_graph(
     """
     options, reading = options or BuildOptions(), graph or GraphOptions()
     check_folder_free(out, overwrite, FORMAT)
-    if hasattr(source, "edge_index") and hasattr(source, "to_dict"):
-        from any2vec.tasks.graphs.objects import of_pyg
-
-        pieces, num_nodes, own = of_pyg(source)
-        options = replace(options, **{name: value for name, value in own.items() if getattr(options, name) is None})
-        options = replace(options, **more)
-        edges = EdgeSource(Nodes(num_nodes), lambda: iter([pieces]), True, "The PyG data")
-        return _written(edges, Path(out), options, _opened(options), overwrite)
     options = replace(options, **more)
+    if (laid := _laid(source, reading, options.labels is None)) is not None:
+        edges, own = laid
+        options = replace(options, **{name: value for name, value in own.items() if getattr(options, name) is None})
+        return _written(edges, Path(out), options, _opened(options), overwrite)
     found = _opened(options)
     known = None if found is None else Nodes(found.matrix.shape[0], found.keys, features=found.name)
     if options.edge_types is not None:
@@ -96,7 +93,23 @@ def write_graph(
     return _written(_whole(source, reading, known, stage), Path(out), options, found, overwrite)
 
 
+def _laid(source: Any, reading: GraphOptions, has_labels: bool) -> tuple[EdgeSource, dict[str, Any]] | None:
+    """(edges, and what stands beside them) of a graph that has its own features and classes; None: it is edges."""
+    if hasattr(source, "edge_index") and hasattr(source, "to_dict"):
+        from any2vec.tasks.graphs.objects import of_pyg
+
+        pieces, num_nodes, own = of_pyg(source)
+        return EdgeSource(Nodes(num_nodes), lambda: iter([pieces]), True, "The PyG data"), own
+    from any2vec.tasks.graphs.layouts import is_ogb, of_hetero, of_ogb
+
+    if hasattr(source, "node_types") and hasattr(source, "edge_types"):
+        return of_hetero(source, has_labels)
+    return of_ogb(Path(source), reading.directed) if is_ogb(source) else None
+
+
 def _opened(options: BuildOptions) -> OpenFeatures | None:
+    if isinstance(options.features, OpenFeatures):
+        return options.features
     return None if options.features is None else open_features(options.features)
 
 

@@ -1,0 +1,175 @@
+"""Graphs of several types, laid behind each other: PyG's `HeteroData`, and planted files as OGB has them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from any2vec import AttributedGraph, write_graph
+from any2vec.errors import DataError
+from cli_runs import called
+
+PAPERS, AUTHORS, TOPICS = 4, 3, 2
+WRITTEN = np.array([[0, 0, 1, 3], [0, 2, 1, 2]])
+ABOUT = np.array([[0, 1, 2, 3], [1, 1, 0, 0]])
+LABELS = [1, 0, -1, 2]
+
+
+def edges(graph: AttributedGraph) -> list[tuple[int, str, int]]:
+    targets = np.repeat(np.arange(len(graph)), np.diff(graph.csr.indptr))
+    names = graph.relations
+    found = zip(graph.csr.indices.tolist(), graph.edge_types.tolist(), targets.tolist(), strict=True)
+    return sorted((src, names[relation], dst) for src, relation, dst in found)
+
+
+def expected() -> list[tuple[int, str, int]]:
+    written = [(p, "paper__by__author", PAPERS + a) for p, a in WRITTEN.T.tolist()]
+    about = [(p, "paper__about__topic", PAPERS + AUTHORS + t) for p, t in ABOUT.T.tolist()]
+    return sorted([*written, *about])
+
+
+def hetero(**features: int) -> Any:
+    """features: type -> columns."""
+    torch = pytest.importorskip("torch")
+    data = pytest.importorskip("torch_geometric.data").HeteroData()
+    for kind, num in (("paper", PAPERS), ("author", AUTHORS), ("topic", TOPICS)):
+        data[kind].num_nodes = num
+        if kind in features:
+            data[kind].x = torch.from_numpy(rows_of(kind, num, features[kind]))
+    data["paper", "by", "author"].edge_index = torch.from_numpy(WRITTEN)
+    data["paper", "about", "topic"].edge_index = torch.from_numpy(ABOUT)
+    data["paper"].y = torch.tensor(LABELS)
+    data["paper"].train_mask = torch.tensor([True, False, False, False])
+    data["paper"].test_mask = torch.tensor([False, True, False, True])
+    return data
+
+
+def rows_of(kind: str, num: int, columns: int) -> np.ndarray:
+    return np.random.default_rng(len(kind)).normal(size=(num, columns)).astype(np.float32)
+
+
+def test_types_of_nodes_are_laid_behind_each_other(tmp_path: Path) -> None:
+    graph = write_graph(hetero(paper=5), tmp_path / "graph")
+    assert edges(graph) == expected() and graph.is_directed
+    assert graph.node_types == {"paper": PAPERS, "author": AUTHORS, "topic": TOPICS}
+    assert graph.describe()["relations"] == {"paper__by__author": 4, "paper__about__topic": 4}
+    assert np.asarray(graph.labels).tolist() == [*LABELS, *[-1] * (AUTHORS + TOPICS)]
+    assert graph.rows("train").tolist() == [0] and graph.rows("test").tolist() == [1, 3]
+    assert graph.features is not None
+    found = graph.features.take(np.arange(len(graph)))
+    assert np.array_equal(found[:PAPERS], rows_of("paper", PAPERS, 5)) and not found[PAPERS:].any()
+
+
+def test_features_of_one_width_share_columns_and_others_do_not(tmp_path: Path) -> None:
+    shared = write_graph(hetero(paper=3, topic=3), tmp_path / "shared").features
+    apart = write_graph(hetero(paper=3, topic=2), tmp_path / "apart").features
+    assert shared is not None and apart is not None and (shared.columns, apart.columns) == (3, 5)
+    topics = np.arange(PAPERS + AUTHORS, PAPERS + AUTHORS + TOPICS)
+    assert np.array_equal(shared.take(topics), rows_of("topic", TOPICS, 3))
+    assert np.array_equal(apart.take(topics), np.pad(rows_of("topic", TOPICS, 2), ((0, 0), (3, 0))))
+    assert np.array_equal(apart.take(np.arange(2)), np.pad(rows_of("paper", PAPERS, 3)[:2], ((0, 0), (0, 2))))
+
+
+def test_hetero_data_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    outside, several = hetero(), hetero()
+    outside["paper", "by", "author"].edge_index = torch.tensor([[0], [AUTHORS]])
+    several["author"].y = torch.zeros(AUTHORS, dtype=torch.long)
+    for data, says in (
+        (outside, "edges of paper__by__author lead outside the 3 nodes of author"),
+        (several, "classes of paper, author; a network learns those of one type"),
+    ):
+        with pytest.raises(DataError, match=says):
+            write_graph(data, tmp_path / "graph")
+    assert not (tmp_path / "graph").exists()
+    ours = np.zeros(PAPERS + AUTHORS + TOPICS, int)
+    assert write_graph(several, tmp_path / "graph", labels=ours).classes == ["0"]
+
+
+def packed(file: Path, rows: Any, header: str = "") -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = [header] * bool(header) + [",".join(map(str, row)) for row in rows]
+    with gzip.open(file, "wt") as target:
+        target.write("\n".join(lines) + "\n")
+
+
+def plain_folder(folder: Path) -> Path:
+    """A graph of one type, as OGB's archives have it."""
+    packed(folder / "raw" / "edge.csv.gz", [(0, 1), (1, 2), (3, 0)])
+    packed(folder / "raw" / "num-node-list.csv.gz", [(5,)])
+    packed(folder / "raw" / "num-edge-list.csv.gz", [(3,)])
+    packed(folder / "raw" / "node-feat.csv.gz", rows_of("node", 5, 2).tolist())
+    packed(folder / "raw" / "node-label.csv.gz", [("1",), ("0",), ("nan",), ("2",), ("1",)])
+    for name, rows in (("train", [0, 3]), ("valid", [1]), ("test", [4])):
+        packed(folder / "split" / "time" / f"{name}.csv.gz", [(row,) for row in rows])
+    return folder
+
+
+def typed_folder(folder: Path) -> Path:
+    """A graph of several types, likewise."""
+    raw = folder / "raw"
+    packed(raw / "num-node-dict.csv.gz", [(PAPERS, AUTHORS, TOPICS)], "paper,author,topic")
+    packed(raw / "triplet-type-list.csv.gz", [("paper", "by", "author"), ("paper", "about", "topic")])
+    packed(raw / "relations" / "paper___by___author" / "edge.csv.gz", WRITTEN.T.tolist())
+    packed(raw / "relations" / "paper___about___topic" / "edge.csv.gz", ABOUT.T.tolist())
+    packed(raw / "node-feat" / "paper" / "node-feat.csv.gz", rows_of("paper", PAPERS, 3).tolist())
+    packed(raw / "node-label" / "paper" / "node-label.csv.gz", [(max(label, 0),) for label in LABELS])
+    for name, rows in (("train", [0]), ("valid", [2]), ("test", [1, 3])):
+        packed(folder / "split" / "time" / "paper" / f"{name}.csv.gz", [(row,) for row in rows])
+    return folder
+
+
+@pytest.mark.parametrize("is_directed", [False, True])
+def test_the_command_reads_a_folder_of_ogb(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_directed: bool
+) -> None:
+    flags = ["--directed"] if is_directed else []
+    folder, out = plain_folder(tmp_path / "planted"), tmp_path / "graph"
+    assert called(["graph", "build", str(folder), "--out", str(out), "--json", *flags]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["nodes"], shown["edges"], shown["features"], shown["classes"]) == (5, 3, 2, 3)
+    assert (shown["train"], shown["val"], shown["test"], shown["labeled"]) == ([2], [1], [1], 4)
+    graph = AttributedGraph.open(out)
+    once = [[3], [0], [1], [], []] if is_directed else [[1, 3], [0, 2], [1], [0], []]
+    csr = graph.csr
+    assert [csr.indices[a:b].tolist() for a, b in zip(csr.indptr[:-1], csr.indptr[1:], strict=True)] == once
+    assert graph.features is not None and np.allclose(graph.features.take(np.arange(5)), rows_of("node", 5, 2))
+    assert np.asarray(graph.labels).tolist() == [1, 0, -1, 2, 1] and not graph.relations
+
+
+def test_a_folder_of_ogb_with_types_is_laid_likewise(tmp_path: Path) -> None:
+    graph = write_graph(typed_folder(tmp_path / "planted"), tmp_path / "graph")
+    assert edges(graph) == expected() and graph.node_types == {"paper": PAPERS, "author": AUTHORS, "topic": TOPICS}
+    assert graph.rows("val").tolist() == [2] and graph.num_features == 3
+    assert (
+        np.asarray(graph.labels)[:PAPERS].tolist() == [1, 0, 0, 2] and (np.asarray(graph.labels)[PAPERS:] == -1).all()
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda raw: (raw / "num-node-list.csv.gz").unlink(), "There is no .*num-node-list"),
+        (lambda raw: packed(raw / "edge.csv.gz", [(0, 5)]), "edges of edge.csv.gz lead outside the 5 nodes"),
+        (lambda raw: packed(raw / "edge.csv.gz", [(0, 1.5)]), "numbers that are not whole"),
+        (lambda raw: packed(raw / "edge.csv.gz", [(0, "x")]), "cannot be read"),
+        (
+            lambda raw: packed(raw / "node-feat.csv.gz", [(0, 1)]),
+            "features of the graph must be numbers, a row",
+        ),
+        (lambda raw: packed(raw / "node-label.csv.gz", [(0,)]), "has 1 classes for 5 nodes"),
+        (lambda raw: packed(raw.parent / "split" / "time" / "test.csv.gz", [(7,)]), "names nodes beyond the 5"),
+        (lambda raw: (raw / "edge.csv.gz").write_bytes(b"\x1f\x8b damaged"), "cannot be read"),
+    ],
+)
+def test_damaged_files_of_ogb_are_refused(tmp_path: Path, change: Any, says: str) -> None:
+    folder = plain_folder(tmp_path / "planted")
+    change(folder / "raw")
+    with pytest.raises(DataError, match=says):
+        write_graph(folder, tmp_path / "graph")
+    assert not (tmp_path / "graph").exists()
