@@ -17,7 +17,7 @@ EPOCHS = ((2, 128, "15,10", 12), (3, 256, "15,10,5", 4))
 """(layers, hidden, fan-outs, batches of 1,024)"""
 THREADS = (1, 2)
 SEEDS, POINTS = (1, 2, 3, 4, 5), 100
-ORDERS = ("degree", "rcm", "communities", "metis")
+ORDERS = ("degree", "rcm", "communities", "metis", "gcod")
 OURS = "any2vec"
 SCRIPTS = {OURS: "any2vec_networks.py", "pyg": "pyg_networks.py", "dgl": "dgl_networks.py"}
 Side = Callable[..., Any]

@@ -23,7 +23,7 @@ from any2vec.models.networks.network import Block, GcnLayer, Network, SageLayer,
 from any2vec.plan.sharding.node_orders import node_order
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from cli_runs import called
-from marks import needs_metis
+from marks import with_metis
 
 NODES, CLASSES, COLUMNS = 240, 3, 8
 
@@ -172,7 +172,7 @@ def test_neighbors_tell_what_features_alone_do_not(graph: AttributedGraph, model
     assert score_of(x @ weights, np.asarray(graph.labels), graph.rows("test")) < 0.75
 
 
-@pytest.mark.parametrize("method", ["degree", "rcm", "communities", pytest.param("metis", marks=needs_metis)])
+@pytest.mark.parametrize("method", ["degree", "rcm", "communities", *map(with_metis, ("metis", "gcod"))])
 @pytest.mark.parametrize("kind", [GCN, SGC])
 def test_an_order_of_nodes_changes_nothing_but_rounding(
     graph: AttributedGraph, kind: Any, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

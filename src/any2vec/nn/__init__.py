@@ -1,9 +1,10 @@
 """Layers of graph networks for torch, by kernels of our own: `SAGEConv`, `GCNConv`, `GATConv`, `GATv2Conv`, `GINConv`,
-`RGCNConv`, `aggregate` below most of them, `round_rows` for its sums of rows in 16 or 8 bits, and `accelerate`, by
-which PyG's own layers run so."""
+`RGCNConv`, `aggregate` below most of them, `round_rows` for its sums of rows in 16 or 8 bits, `dense_blocks` for
+sums over graphs with dense parts, and `accelerate`, by which PyG's own layers run so."""
 
 from any2vec.nn.accelerate import accelerate
 from any2vec.nn.aggregate import aggregate
+from any2vec.nn.blocked import dense_blocks
 from any2vec.nn.gat import GATConv, GATv2Conv
 from any2vec.nn.gcn import GCNConv
 from any2vec.nn.gin import GINConv
@@ -20,5 +21,6 @@ __all__ = [
     "SAGEConv",
     "accelerate",
     "aggregate",
+    "dense_blocks",
     "round_rows",
 ]

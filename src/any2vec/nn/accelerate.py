@@ -1,7 +1,7 @@
 """`accelerate`: PyTorch Geometric's layers within a module go on with their parameters, by the kernels of this library.
 
 A layer gets a class that inherits from its own: its parameters, `state_dict` and options stay as they are, and whatever
-the kernels do not know (weights and features of edges, sparse matrices, another device) goes its own way.
+the kernels do not know (features of edges, sparse matrices, another device) goes its own way.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def accelerate(module: torch.nn.Module) -> torch.nn.Module:
     """Let the layers of PyTorch Geometric within a module, and its `torch.nn.Dropout`, run by kernels; returns it.
 
     Known are `SAGEConv` (mean, sum, max), `GCNConv`, `GATConv`, `GATv2Conv` and `GINConv`, where they are given rows
-    and an `edge_index` of int64 on the processor. Numbers are theirs to 1e-5; dropout draws others of the same law.
-    Layers of subclasses are left alone.
+    and an `edge_index` of int64 on the processor, `GCNConv` weights of edges, too. Numbers are theirs to 1e-5; dropout
+    draws others of the same law. Layers of subclasses are left alone.
 
     Raises:
         InputError: it is no module, or holds no such layer.
@@ -77,6 +77,9 @@ def _accelerated(name: str) -> type:
     base: Any = getattr(torch_geometric.nn, name)
 
     def forward(self: Any, x: Any, edge_index: Any, *more: Any, **options: Any) -> Any:
+        is_weighted = ours is GCNConv and _are_weights(x, *more, *options.values())
+        if is_weighted and _is_for_kernels(x, edge_index) and not self.explain:
+            return GCNConv.forward(_view(self, ours), x, edge_index, *more, **options)
         if not _is_for_kernels(x, edge_index, *more, *options.values()) or self.explain:
             return base.forward(self, x, edge_index, *more, **options)
         return ours.forward(_view(self, ours), tuple(x) if isinstance(x, list) else x, edge_index)
@@ -120,6 +123,11 @@ def _is_for_kernels(x: Any, edge_index: Any, *more: Any) -> bool:
         and all(_is_plain(row) and row.ndim == 2 for row in rows)
         and all(value is None for value in more)
     )
+
+
+def _are_weights(x: Any, *more: Any) -> bool:
+    """Whether what a layer is given beside rows and edges are weights of edges alone, of the rows' type."""
+    return len(more) == 1 and _is_plain(x) and _is_plain(more[0]) and more[0].ndim == 1 and more[0].dtype == x.dtype
 
 
 def _is_plain(x: Any) -> bool:

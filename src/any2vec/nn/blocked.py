@@ -1,4 +1,4 @@
-"""`BlockedGraph`: sums over neighbors where some of the graph's blocks are multiplied as dense matrices.
+"""`dense_blocks`: sums over neighbors where some of the graph's blocks are multiplied as dense matrices.
 
 Source: GCoD (You et al., HPCA 2022), whose denser and sparser branches are two parts of a chip; here they are matrix
 products and the kernels of `aggregate`. Ours: a block is dense where that was measured to be faster.
@@ -9,15 +9,17 @@ Legend: N nodes, P blocks, D columns.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from any2vec.nn.aggregate import Neighbors, aggregate, spread
-from any2vec.nn.convolve import convolve
-from any2vec.plan.sharding.degree_blocks import entries_within
+from any2vec.checks import check_whole
+from any2vec.nn.aggregate import Neighbors, aggregate, check_range, check_tensors, spread
+from any2vec.plan.sharding.degree_blocks import diagonal_blocks, entries_within
+from any2vec.plan.sharding.graph import MAX_PARTS
+from any2vec.plan.sharding.node_orders import reordered
 from any2vec.types import Csr
 
 _TRIES = 7
@@ -68,12 +70,6 @@ class BlockedGraph:
         found: torch.Tensor = _Sum.apply(x, self)
         return found
 
-    def convolve(self, x: torch.Tensor, degree_N1: torch.Tensor) -> torch.Tensor:
-        """As `any2vec.nn.convolve`, over all neighbors."""
-        root_N1 = (degree_N1 + 1).rsqrt()
-        scaled = x * root_N1
-        return (self.sum(scaled) + scaled) * root_N1
-
 
 class _Sum(torch.autograd.Function):
     @staticmethod
@@ -94,16 +90,47 @@ class _Sum(torch.autograd.Function):
         return out, None
 
 
-def tuned(csr: Csr, stop_P1: np.ndarray, columns: int, is_convolved: bool = False) -> BlockedGraph:
+def dense_blocks(
+    edge_index: torch.Tensor, num_nodes: int, columns: int, block_nodes: int = 128,
+    thresholds: Sequence[int] | None = None,
+) -> tuple[BlockedGraph, torch.Tensor]:  # fmt: skip
+    """(the graph in GCoD's order, blocks on its diagonal dense where that is faster here; int64 (N,): its node p is
+    order[p]). So `graph.sum(x[order])` are sums over in-neighbors, row p that of node order[p].
+
+    Blocks and all edges are timed for rows of `columns` numbers, with as many threads as torch has now: which blocks
+    are dense, and so how sums are rounded, depends on the machine, and may change from call to call.
+
+    Args:
+        edge_index: int64 (2, S), from node to node; an edge that is there twice counts once.
+        block_nodes: about so many are in a block, 1 or more.
+        thresholds: ascending; of degrees, which cut the nodes into classes, a block being of one; []: one class. By
+            default the mean degree, rounded up.
+
+    Raises:
+        InputError: an edge leads outside, an argument is not legal, or METIS is not installed.
+    """
+    check_whole("num_nodes", num_nodes, 1, 1 << 31)
+    check_whole("columns", columns, 1, 1 << 20)
+    check_whole("block_nodes", block_nodes, 1, 1 << 31)
+    check_tensors(torch.empty(0, 0), edge_index)
+    check_range(edge_index, num_nodes, num_nodes)
+    src, dst = np.unique(edge_index.numpy().astype(np.int64), axis=1)
+    by_target = np.argsort(dst, kind="stable")
+    csr = Csr(np.searchsorted(dst[by_target], np.arange(num_nodes + 1)), src[by_target].astype(np.int32), np.empty(0))
+    found = diagonal_blocks(csr, max(1, min(MAX_PARTS, num_nodes // block_nodes)), thresholds)
+    return tuned(reordered(csr, found.order_N), found.stop_P1, columns), torch.from_numpy(found.order_N)
+
+
+def tuned(csr: Csr, stop_P1: np.ndarray, columns: int) -> BlockedGraph:
     """The graph with those blocks dense for which that is faster on this machine, for rows of so many columns.
 
     Sums along entries, and products of some sizes of blocks, are timed with as many threads as torch has now; a block
     is dense where its product is expected to take less time than its entries. Where the whole is then not 3 % faster
-    than sums along entries (is_convolved: than `any2vec.nn.convolve`), none is. So what it is depends on the machine.
+    than sums along entries, none is.
     """
     num_nodes, num_blocks = len(csr.indptr) - 1, len(stop_P1) - 1
     plain = BlockedGraph(csr, stop_P1, np.zeros(num_blocks, bool))
-    x, degree_N1 = torch.ones(num_nodes, columns), torch.from_numpy(np.diff(csr.indptr).astype(np.float32))[:, None]
+    x = torch.ones(num_nodes, columns)
     (entries_seconds,) = _seconds(lambda: plain.sum(x))
     size_P = np.diff(stop_P1)
     expected_P = entries_within(csr, stop_P1) * (entries_seconds / max(1, len(csr.indices)))
@@ -111,10 +138,7 @@ def tuned(csr: Csr, stop_P1: np.ndarray, columns: int, is_convolved: bool = Fals
     if not is_dense_P.any():
         return plain
     found = BlockedGraph(csr, stop_P1, is_dense_P)
-    if is_convolved:
-        ours, theirs = _seconds(lambda: found.convolve(x, degree_N1), lambda: convolve(x, plain.rest, degree_N1))
-    else:
-        ours, theirs = _seconds(lambda: found.sum(x), lambda: plain.sum(x))
+    ours, theirs = _seconds(lambda: found.sum(x), lambda: plain.sum(x))
     return found if ours < _GAIN * theirs else plain
 
 

@@ -15,10 +15,9 @@ from marks import needs_metis
 
 torch = pytest.importorskip("torch")
 
-from any2vec.nn import blocked  # noqa: E402
+from any2vec.nn import blocked, dense_blocks  # noqa: E402
 from any2vec.nn.aggregate import Neighbors, aggregate  # noqa: E402
 from any2vec.nn.blocked import BlockedGraph, tuned  # noqa: E402
-from any2vec.nn.convolve import convolve  # noqa: E402
 
 COUNT, SIZE = 8, 24
 
@@ -86,21 +85,17 @@ def test_sums_and_gradients_are_those_of_the_matrix(dense: tuple[int, ...]) -> N
     out = graph.sum(x)
     (out * weight).sum().backward()
     assert torch.allclose(out, matrix @ x, atol=1e-5) and torch.allclose(x.grad, matrix.T @ weight, atol=1e-5)
-    degree = matrix.sum(dim=1, keepdim=True)
-    exact = convolve(x.detach(), Neighbors(csr.indptr, csr.indices), degree)
-    assert torch.allclose(graph.convolve(x.detach(), degree), exact, atol=1e-5)
 
 
-@pytest.mark.parametrize("is_convolved", [False, True])
-def test_blocks_are_dense_where_that_is_faster(is_convolved: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a clock that is told what work takes: 1 an entry, 0.2 a number of a product, and what the whole does."""
+def test_blocks_are_dense_where_that_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that is told what work takes: 1 an entry, 0.3 a number of a product, and what the whole does."""
     csr, stop, _ = directed(3)
     within, size = entries_within(csr, stop), np.diff(stop)
     monkeypatch.setattr(blocked, "_product_seconds", lambda sizes, columns: 0.3 * sizes**2)
     for whole, is_kept in ((0.96, True), (0.98, False)):
         times = iter([[float(len(csr.indices))], [whole, 1.0]])
         monkeypatch.setattr(blocked, "_seconds", lambda *works, times=times: next(times))
-        found = tuned(csr, stop, 8, is_convolved)
+        found = tuned(csr, stop, 8)
         expected = np.flatnonzero(within > 0.3 * size**2) if is_kept else []
         assert [block.start for block in found.dense] == [stop[p] for p in expected]
     assert 0 < np.count_nonzero(within > 0.3 * size**2) < 4
@@ -113,3 +108,17 @@ def test_tuning_takes_times_of_its_own_and_changes_no_sum() -> None:
     assert torch.equal(
         BlockedGraph(csr, stop, np.zeros(4, bool)).sum(x), aggregate(x, Neighbors(csr.indptr, csr.indices), 30, "sum")
     )
+
+
+@needs_metis
+def test_dense_blocks_of_edges_sum_in_the_order_that_they_name() -> None:
+    """Edges of a directed graph, some twice, in any order."""
+    generator = torch.Generator().manual_seed(5)
+    edge_index = torch.randint(0, 50, (2, 400), generator=generator)
+    graph, order = dense_blocks(edge_index, 50, 8, block_nodes=10)
+    matrix, x = torch.zeros(50, 50), torch.randn(50, 8)
+    matrix[edge_index[1], edge_index[0]] = 1
+    assert torch.allclose(graph.sum(x[order]), (matrix @ x)[order], atol=1e-5)
+    for bad, word in (({"block_nodes": 0}, "block_nodes"), ({"num_nodes": 20}, "edge_index"), ({"columns": 0}, "col")):
+        with pytest.raises(InputError, match=word):
+            dense_blocks(**({"edge_index": edge_index, "num_nodes": 50, "columns": 8} | bad))

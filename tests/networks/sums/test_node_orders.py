@@ -45,7 +45,7 @@ def random_matrix(seed: int, num: int = 40) -> np.ndarray:
     return (np.random.default_rng(seed).random((num, num)) < 0.1).astype(float)
 
 
-@pytest.mark.parametrize("method", [name for name in NODE_ORDERS if name != "metis"])
+@pytest.mark.parametrize("method", [name for name in NODE_ORDERS if name not in ("metis", "gcod")])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_reordered_graph_is_the_same_graph(method: str, seed: int) -> None:
     """Of directed graphs with loops, with weights and without."""

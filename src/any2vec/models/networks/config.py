@@ -48,7 +48,7 @@ class GraphNetwork(ModelConfig):
     """of training nodes: another one each epoch; proximity: near ones together, where batches stay mixed by class"""
     batch_size: Annotated[int, Whole(1, 1 << 24)] = 1024
     """nodes of a batch"""
-    node_order: Literal["none", "degree", "rcm", "communities", "metis"] = "none"
+    node_order: Literal["none", "degree", "rcm", "communities", "metis", "gcod"] = "none"
     """of full-graph, in which nodes lie in memory: as given; hubs first; reverse Cuthill-McKee; near ones together"""
     dropout: Annotated[float, Number(0, 0.99)] = 0.5
     """share of inputs of each layer that are set to 0 in training, 0..0.99"""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.plan.order.shuffle import random_order
+from any2vec.plan.sharding.degree_blocks import diagonal_blocks
 from any2vec.plan.sharding.graph import metis_partition
 from any2vec.types import Csr
 
-NODE_ORDERS = ("none", "degree", "rcm", "communities", "metis")
+NODE_ORDERS = ("none", "degree", "rcm", "communities", "metis", "gcod")
 BLOCK = 2048
 """nodes of a community at most, or of a part of METIS: their rows of 128 float32 numbers are 1 MB, a core's cache"""
 _ROUNDS = 10
@@ -27,6 +28,7 @@ def node_order(csr: Csr, method: str) -> np.ndarray:
         method: none: as they are. degree: those with most in-neighbors first. rcm: reverse Cuthill-McKee (Cuthill and
             McKee 1969; SciPy's). communities: by label propagation, at most `BLOCK` nodes in each (Raghavan et al.
             2007; Meyerhenke, Sanders and Schulz 2014 for the bound). metis: by METIS's part, about `BLOCK` nodes each.
+            gcod: as `diagonal_blocks`, about `BLOCK` nodes each.
 
     Nodes that a method does not tell apart stay in their order. O(N + edges) but for metis, which has its own.
 
@@ -42,6 +44,8 @@ def node_order(csr: Csr, method: str) -> np.ndarray:
         return np.argsort(communities(csr, BLOCK), kind="stable")
     if method == "metis":
         return np.argsort(metis_partition(csr, max(1, num_nodes // BLOCK)), kind="stable")
+    if method == "gcod":
+        return diagonal_blocks(csr, max(1, num_nodes // BLOCK)).order_N
     return np.arange(num_nodes)
 
 

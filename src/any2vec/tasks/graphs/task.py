@@ -75,7 +75,7 @@ class Graphs(Task):
 
     def check(self, spec: RunSpec, hooks: Hooks) -> None:
         check_torch("Graph networks")
-        if spec.model.node_order == "metis":
+        if spec.model.node_order in ("metis", "gcod"):
             from any2vec.plan.sharding.graph import check_metis
 
             check_metis()
