@@ -140,6 +140,6 @@ ROWS = (
             )
             for graph, own in GRAPHS.items()
         ),
-        run=beside_pyg, minutes=15,
+        run=beside_pyg, minutes=40,
     ),
 )  # fmt: skip

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from any2vec import AttributedGraph, write_graph
-from any2vec.errors import DataError
+from any2vec import AttributedGraph, NeighborLoader, write_graph
+from any2vec.errors import DataError, InputError
 from cli_runs import called
 
 PAPERS, AUTHORS, TOPICS = 4, 3, 2
@@ -89,6 +89,17 @@ def test_hetero_data_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "graph").exists()
     ours = np.zeros(PAPERS + AUTHORS + TOPICS, int)
     assert write_graph(several, tmp_path / "graph", labels=ours).classes == ["0"]
+
+
+def test_batches_of_the_folder_have_the_types_of_their_edges(tmp_path: Path) -> None:
+    graph = write_graph(hetero(paper=3), tmp_path / "graph")
+    with pytest.raises(InputError, match=r"got HeteroData; write_graph lays its types behind each other"):
+        NeighborLoader(hetero(paper=3), num_neighbors=[2])
+    authors = np.arange(PAPERS, PAPERS + AUTHORS)
+    (batch,) = NeighborLoader(graph, num_neighbors=[-1, -1], batch_size=9, input_nodes=authors)
+    src, dst = batch.n_id[batch.edge_index].tolist()
+    found = [(a, graph.relations[r], b) for a, r, b in zip(src, batch.edge_type.tolist(), dst, strict=True)]
+    assert sorted(found) == [edge for edge in expected() if edge[1] == "paper__by__author"]
 
 
 def packed(file: Path, rows: Any, header: str = "") -> None:

@@ -90,6 +90,8 @@ class NeighborLoader:
         else:
             path = f"the path {data}, which is none (any2vec graph build makes one)"
             kind = path if isinstance(data, str | Path) else type(data).__name__
+            if hasattr(data, "node_types"):
+                kind += "; write_graph lays its types behind each other, in a folder whose batches have edge_type"
             raise InputError(f"data must be PyG's Data, an AttributedGraph or its folder, got {kind}.")
         self.data = data
         self.batch_size, self.drop_last, self.shuffle = batch_size, drop_last, shuffle
