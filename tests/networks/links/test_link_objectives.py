@@ -133,6 +133,7 @@ def test_losses_are_the_equations(graph: AttributedGraph) -> None:
         loss = float(objective.loss(torch.from_numpy(z), seeds.target))
         src, dst, third = (array.numpy() for array in seeds.target)
         if isinstance(objective, Unsupervised):  # Hamilton et al. 2017, equation 1
+            z /= np.linalg.norm(z, axis=1, keepdims=True)
             wanted = np.mean([
                 -np.log(sigmoid(z[u] @ z[v])) - 20 * np.mean([np.log(sigmoid(-z[u] @ z[n])) for n in third])
                 for u, v in zip(src, dst, strict=True)

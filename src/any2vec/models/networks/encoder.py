@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from any2vec.models.networks.inference import Inference
 
 
+TINY = 1e-12
+"""below which a length counts as this, as `torch.nn.functional.normalize` has it"""
+
+
 class NetworkEncoder:
     """Vectors of nodes, each from all its in-neighbors, by a network that has learned links, or without classes.
 
@@ -54,7 +58,10 @@ class NetworkEncoder:
         from any2vec.models.networks.network import network_of
 
         network = network_of(self.model, self.num_features, self.model.dim, self.weights)
-        return inference.hidden_and_scores(network, nodes)[1]
+        found = inference.hidden_and_scores(network, nodes)[1]
+        if objective_name(self.model) == "unsupervised":  # which has learned rows of length 1
+            found = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), TINY)
+        return found
 
     def score(
         self, graph: AttributedGraph | Path | str, pairs: np.ndarray, *, budget_bytes: int = 0

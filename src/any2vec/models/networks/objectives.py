@@ -191,7 +191,8 @@ class Links:
 class Unsupervised:
     """Rows that are alike for nodes on one random walk: GraphSAGE's loss without classes; the items are walks.
 
-    Source: Hamilton, Ying and Leskovec, NeurIPS 2017, equation 1, negatives by degree to the power of 0.75.
+    Source: Hamilton, Ying and Leskovec, NeurIPS 2017, equation 1, of rows of length 1 (algorithm 1, line 7), negatives
+    by degree to the power of 0.75. Without that length, so many negatives draw all rows to 0.
     """
 
     order, is_validated = "random", False
@@ -219,9 +220,10 @@ class Unsupervised:
     def loss(self, given_BC: torch.Tensor, target: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> torch.Tensor:
         """-log sigmoid(z_u z_v) - sum over negatives n of log sigmoid(-z_u z_n), the mean over pairs (u, v)."""
         src_P, dst_P, negative_K = target
-        from_PC = given_BC[src_P]
-        near_P = torch.nn.functional.softplus(-(from_PC * given_BC[dst_P]).sum(dim=1))
-        far_PK = torch.nn.functional.softplus(from_PC @ given_BC[negative_K].T)
+        unit_BC = torch.nn.functional.normalize(given_BC)
+        from_PC = unit_BC[src_P]
+        near_P = torch.nn.functional.softplus(-(from_PC * unit_BC[dst_P]).sum(dim=1))
+        far_PK = torch.nn.functional.softplus(from_PC @ unit_BC[negative_K].T)
         return (near_P.sum() + far_PK.sum()) / max(1, len(src_P))
 
     def validate(self, network: Network, inference: Inference) -> Mapping[str, float]:
