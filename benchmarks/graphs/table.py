@@ -14,6 +14,7 @@ from benchmarks.graphs import (
     speed,
     superbatch,
     training,
+    zoo,
 )
 from benchmarks.table import Table
 
@@ -23,6 +24,7 @@ TABLE = Table(
     rows=(
         *speed.ROWS,
         *training.ROWS,
+        *zoo.ROWS,
         *blocks.ROWS,
         *residency.ROWS,
         *accuracy.ROWS,
