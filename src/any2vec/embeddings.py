@@ -167,7 +167,7 @@ class Embeddings:
         return self.encoder is not None and isinstance(key, str) and key not in self
 
     def frequent_rows(self, limit: int | None) -> np.ndarray:
-        """Rows of the `limit` most frequent keys (all: None), by falling count, ties and missing counts by row."""
+        """Rows, int64 (K,), of the `limit` most frequent keys (all: None), by falling count, then by row."""
         order = np.arange(len(self)) if self.counts is None else np.argsort(-self.counts, kind="stable")
         return order if limit is None else order[:limit]
 

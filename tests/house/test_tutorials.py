@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
-NEEDS_TORCH = {"clicks", "graph-networks"}
+NEEDS_TORCH = {"clicks", "graph-networks", "layers"}
 LEARNED: dict[str, Callable[[str, dict[str, Any]], bool]] = {
     "words": lambda said, names: "height" in said and "width" in names["again"],
     "nodes": lambda said, names: names["accuracy"] > 0.85 and len(names["found"].vectors) == 1797,
@@ -25,6 +25,7 @@ LEARNED: dict[str, Callable[[str, dict[str, Any]], bool]] = {
     "clicks": lambda said, names: names["result"].summary["loss"] < 0.6,
     "recommend": lambda said, names: min(names["scores"].values()) > 0.15 and "recall" in said,
     "graph-networks": lambda said, names: names["result"].summary["test_accuracy"] > 0.85,
+    "layers": lambda said, names: names["accuracy"] > 0.85,
 }  # fmt: skip
 """tutorial -> whether it has shown what it says, by what its commands print and its Python leaves"""
 

@@ -101,7 +101,7 @@ def test_split_holds_a_share_of_each_user_out() -> None:
     assert np.diff(test.indptr).tolist() == [int(0.3 * (user + 1)) for user in range(9)]
     assert pairs_of(train) | pairs_of(test) == pairs_of(found) and len(train) + len(test) == len(found)
     assert pairs_of(found.split(0.3, seed=4)[1]) == pairs_of(test) != pairs_of(found.split(0.3, seed=5)[1])
-    with pytest.raises(DataError, match="share"):
+    with pytest.raises(InputError, match="share"):
         found.split(1.5)
 
 

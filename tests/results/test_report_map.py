@@ -46,6 +46,11 @@ def test_predictions_are_kept_as_columns(tmp_path: Path) -> None:
         Predicted.read(tmp_path)
 
 
+def test_infinite_scores_share_alike() -> None:
+    score_NC = np.array([[np.inf, 0, np.inf], [-np.inf, 3, 3], [-np.inf] * 3], np.float32)
+    assert class_shares(score_NC).tolist() == [[0.5, 0, 0.5], [0, 0.5, 0.5], pytest.approx([1 / 3] * 3)]
+
+
 def test_nodes_of_several_classes_have_lists(tmp_path: Path) -> None:
     several = np.array([[1, 1, 0]] * 7)
     found = kept(tmp_path, several)

@@ -23,6 +23,9 @@ class TextOptions:
     line at a time, after lower-casing (`str.lower`), and a line of more than 1 MiB in pieces cut at white space; white
     space inside a match still splits it. Sentences that are split into words already do not use it. Bad bytes are
     replaced by U+FFFD, as `bytes.decode` does. A column holds strings, lists of strings or lists of integers.
+
+    Raises:
+        InputError: a choice is none of those allowed, or the pattern is no regular expression.
     """
 
     lowercase: bool = False
@@ -142,6 +145,9 @@ class GraphOptions:
 
     Edges of a directed graph go from the first to the second node only. By default the delimiter is guessed; space: any
     run of spaces and tabs. No comment characters: for ids such as #tag.
+
+    Raises:
+        InputError: the delimiter is none of those allowed, or the columns are not two or three names.
     """
 
     directed: bool = False
@@ -175,6 +181,9 @@ class NodeOptions:
     int (N,), -1 where a node has no class (of GAMLP also names of classes, None for none, or a dict of node -> class);
     split also a dict of name -> rows. The linear model has the same augmented features, its penalty chosen on the val
     nodes.
+
+    Raises (when they are read):
+        DataError: a file is missing or damaged, or shapes do not fit the graph.
     """
 
     features: str | Path | None = None
@@ -191,7 +200,11 @@ class NodeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TripleOptions:
-    """How triples are read. A first line with names such as head and tail is taken as a header."""
+    """How triples are read. A first line with names such as head and tail is taken as a header.
+
+    Raises:
+        InputError: the delimiter is none of those allowed, or the columns are not two or three names.
+    """
 
     delimiter: str | None = None
     """tab, comma, semicolon, pipe, space or one character; by default guessed"""

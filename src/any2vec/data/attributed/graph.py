@@ -105,7 +105,7 @@ class AttributedGraph:
         return Csr(self._arrays["out_indptr"], self._arrays["out_indices"], weights)
 
     def rows(self, part: str, split: int = 0) -> np.ndarray:
-        """int64: nodes of train, val or test.
+        """int64 (K,): nodes of train, val or test.
 
         Raises:
             InputError: there is no such part, or split.

@@ -17,13 +17,16 @@ PREDICTIONS = "predictions.parquet"
 _BATCH = 1 << 16
 """nodes that are written at once"""
 _LIKELY = 0.5
+_MOST = 1e300
+"""a score that stands for an infinite one"""
 
 
 def class_shares(score_NC: np.ndarray) -> np.ndarray:
-    """float64 (N, C): shares of 1 over the classes, by softmax of the scores."""
+    """float64 (N, C): shares of 1 over the classes, by softmax of the scores; scores that are infinite share alike."""
     from scipy.special import softmax
 
-    return np.asarray(softmax(score_NC.astype(np.float64), axis=1))
+    limited_NC = np.nan_to_num(score_NC.astype(np.float64), nan=np.nan, posinf=_MOST, neginf=-_MOST)
+    return np.asarray(softmax(limited_NC, axis=1))
 
 
 def classes_said(share_NC: np.ndarray, is_multi_label: bool) -> np.ndarray:

@@ -16,7 +16,7 @@ from any2vec.data.options import ProgressCall
 from any2vec.data.triples.rows import KnownRows
 from any2vec.data.vocab.found_texts import FoundTexts, integer_keys
 from any2vec.data.vocab.vocabulary import Keys
-from any2vec.errors import DataError
+from any2vec.errors import DataError, InputError
 from any2vec.kernels.common.ranges import positions_in
 
 
@@ -84,9 +84,12 @@ class Interactions:
         """(train, test): of each user `share` of its items, rounded down, are drawn for the test; all rows stay.
 
         share: in (0, 1). Deterministic by seed.
+
+        Raises:
+            InputError: it is not.
         """
         if not 0 < share < 1:
-            raise DataError(f"share must lie between 0 and 1, got {share!r}.")
+            raise InputError(f"share must lie between 0 and 1, got {share!r}.")
         user_E, count_U = self.users_of_pairs(), np.diff(self.indptr)
         order = np.lexsort((np.random.default_rng(seed).random(len(self)), user_E))
         place_E = np.arange(len(self)) - self.indptr[user_E]  # of the shuffled items within their user

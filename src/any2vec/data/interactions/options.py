@@ -14,6 +14,9 @@ class InteractionOptions:
 
     A weight says how much an interaction counts to als: times bought, minutes watched. A first line with names such as
     user and item is taken as a header. Columns of text without a header are called 1, 2, 3 ...
+
+    Raises:
+        InputError: the delimiter is none of those allowed, or the columns are not two or three names.
     """
 
     lists: bool = False
