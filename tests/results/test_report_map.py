@@ -76,6 +76,8 @@ def test_scores_stand_first() -> None:
         {"task": "triples", "data": "t.tsv", "mrr": None},
         {"task": "of another package", "data": "x"},
     ]
+    validated = {"val_accuracy": 0.25, "best_epoch": 2, "validation": [{"epoch": 2, "val_accuracy": 0.25, "mrr": 1.0}]}
+    assert headlines(validated, []) == [("accuracy, validation nodes", "0.250")]
     assert headlines({"test_accuracy": 0.5, "val_accuracy": None}, evaluation) == [
         ("accuracy, test nodes", "0.500"), ("Spearman, men.txt", "0.712"), ("micro-F1, l.tsv", "0.250"),
     ]  # fmt: skip
@@ -117,6 +119,12 @@ def test_each_column_of_clicks_has_its_share() -> None:
     embeddings = Embeddings(keys, rows(100), counts=np.ones(100), meta={"model": {"model": "deepfm"}})
     found = choose_items(embeddings, None, 40, 1)
     assert found.legend == ("item", "user") and np.bincount(found.group_N).tolist() == [10, 30]
+
+
+def test_columns_of_hashed_values_are_columns(tmp_path: Path) -> None:
+    keys = [f"user#{one}" for one in range(40)] + [f"item#{one}" for one in range(40)]
+    embeddings = Embeddings(keys, rows(80), counts=np.ones(80), meta={"model": {"model": "deepfm"}})
+    assert choose_items(embeddings, None, 40, 1).legend == ("item", "user")
 
 
 def test_the_size_of_the_map_has_bounds(tmp_path: Path) -> None:

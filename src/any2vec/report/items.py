@@ -84,7 +84,8 @@ def _columns(embeddings: Embeddings) -> list[str] | None:
     name = model.get("model") if isinstance(model, dict) else None
     if name not in known_models("clicks", CLICK_MODELS).names():
         return None
-    return [str(key).partition("=")[0] for key in embeddings.keys.names]
+    names = map(str, embeddings.keys.names)  # COLUMN=VALUE or, where values are hashed, COLUMN#ROW
+    return [name.partition("=")[0] if "=" in name else name.rpartition("#")[0] or name for name in names]
 
 
 def _by_column(embeddings: Embeddings, columns: list[str], most: int) -> np.ndarray:

@@ -134,7 +134,7 @@ def render(
 ) -> str:
     """The whole page as text. Keys, settings and scores may hold anything: all of it is escaped."""
     summary = _dict(about.get("summary"))
-    settings = {key: value for key, value in about.items() if key not in {"summary", "machine", "format"}}
+    settings = {key: value for key, value in about.items() if key not in {"summary", "machine", "format", "files"}}
     settings = {**_dict(settings.pop("settings", None)), **settings}
     settings = {**_dict(settings.get("model")), **{key: value for key, value in settings.items() if key != "model"}}
     figures_of_run = {key: value for key, value in summary.items() if key not in {*_IN_SETTINGS, *_IN_SECTIONS}}

@@ -35,7 +35,8 @@ def headlines(summary: dict[str, Any], evaluation: Iterable[dict[str, Any]]) -> 
     found = [(words, f"{summary[key]:.3f}") for key, words in _OF_RUN.items() if _is_number(summary.get(key))]
     best = [one for one in summary.get("validation") or () if one.get("epoch") == summary.get("best_epoch")]
     for name, value in list(best[0].items())[:2] if best else ():
-        if name != "epoch" and summary.get(f"val_{name}") is None and _is_number(value):
+        is_said = name in summary or f"val_{name}" in summary
+        if name != "epoch" and not is_said and _is_number(value):
             words = name.upper() if name in ("mrr", "auc") else name.replace("_", " ")
             found.append((f"{words} of validation", f"{value:.3f}"))
     for one in evaluation:
