@@ -1,10 +1,12 @@
-"""The reference: each public name has an example that runs, says its shapes and arguments, and what it raises."""
+"""The reference: each public name has an example that runs, says its shapes, and what it raises; the site is built."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import re
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
@@ -41,6 +43,11 @@ def named(name: str) -> Any:
         return getattr(any2vec, name)
     pytest.importorskip("torch", reason="layers of graph networks need torch")
     return getattr(importlib.import_module("any2vec.nn"), name)
+
+
+def test_the_reference_has_every_public_name() -> None:
+    found = [name for page in PAGES for name in NAME.findall(page.read_text(encoding="utf-8"))]
+    assert {*any2vec.__all__} - {"__version__"} <= {*found} and len(found) == len({*found})
 
 
 @pytest.mark.parametrize("name", sorted(listed()))
@@ -115,3 +122,24 @@ def test_a_field_beyond_its_bounds_is_refused_by_name(name: str) -> None:
         with pytest.raises(any2vec.InputError, match=rf"\b{field}\b") as refused:
             kind(**{field: value})
         assert isinstance(value, str) or f"got {value!r}" in str(refused.value).replace(",", ""), str(refused.value)
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("sphinx", reason='the site needs pip install "any2vec[docs]"')
+    pytest.importorskip("torch", reason="layers of graph networks need torch")
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-q",
+        "-W",
+        "-b",
+        "html",
+        str(PAGES[0].parents[1]),
+        str(tmp_path / "site"),
+    ]
+    built = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert built.returncode == 0, built.stderr
+    page = (tmp_path / "site" / "api" / "models.html").read_text(encoding="utf-8")
+    assert 'id="any2vec.SkipGram.window"' in page
