@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,10 @@ pytest.importorskip("torch")
 from any2vec import GraphSAGE
 from any2vec.background import Spent, Stage, StageThreads, chained
 from any2vec.data.attributed.features import FeatureRows
+from any2vec.data.attributed.row_file import RowFile
+from any2vec.data.io.array_file import ArrayFile
 from any2vec.models.networks.batches import LearnerData
+from any2vec.models.networks.features import CachedFeatures
 from any2vec.models.networks.learner import GraphLearner
 from any2vec.types import Csr, ProgressLine, Round, Span, Work
 
@@ -158,3 +162,21 @@ def test_works_may_be_cut_anyhow_and_begin_anywhere(threads: int, num_steps: int
     assert other.batches.reader.sampled == one.batches.reader.sampled > 0
     again = [(0, 0, 32), (1, 0, NODES), (0, 16, 32)]
     assert np.array_equal(trained(third, again), trained(learner(1), again))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("trace_bytes", [0, 1 << 20])
+def test_rows_from_disk_are_the_same_wherever_works_begin(threads: int, trace_bytes: int, tmp_path: Path) -> None:
+    """Belady looks ahead, also over an epoch's end, and another step than was expected begins it anew."""
+    works = [(0, 0, 32), (1, 0, NODES), (0, 16, 32), (2, 0, NODES)]
+    plain, one = learner(1), learner(threads)
+    rows = plain.data.features.take(np.arange(NODES))
+    file = ArrayFile(tmp_path / "features.npy", np.float32, (5,))
+    file.append(rows)
+    file.close()
+    reader = RowFile(tmp_path / "features.npy", np.dtype(np.float32), NODES, 5)
+    features = CachedFeatures(reader, np.empty(0, np.float32), 20, "belady")
+    one.use_features(features)
+    one.stages.plan(12, 3, trace_bytes)
+    assert np.array_equal(trained(one, works), trained(plain, works))
+    assert one.batches.reader.moved.rows_missed > 0 and (one.stages.trace.spilled_bytes > 0) == (trace_bytes == 0)

@@ -37,6 +37,16 @@ def test_records_come_out_as_they_went_in(budget: int, window: int) -> None:
     assert most_files <= 3 + 2 * most / 1000
 
 
+def test_what_is_cleared_is_gone_and_more_may_come() -> None:
+    with Trace(100) as trace:
+        for step in range(20):
+            trace.put(record(step))
+        trace.clear()
+        assert len(trace) == trace.num_files == trace.held_bytes == 0
+        trace.put(record(30))
+        assert all(np.array_equal(*pair) for pair in zip(trace.get(), record(30), strict=True))
+
+
 def test_a_disk_that_fills_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def full() -> None:
         raise OSError(28, "No space left on device")

@@ -117,7 +117,7 @@ class BatchStages:
         if isinstance(self._line, StageThreads):
             self._line.close()
         self._line, self._next = iter(()), -1
-        self.trace.close()
+        self.trace.clear()
 
     def _begin(self, first: int) -> None:
         self.close()

@@ -64,6 +64,13 @@ class Trace(ExitStack):
     def num_files(self) -> int:
         return len(self._left)
 
+    def clear(self) -> None:
+        """No record is left, and no file."""
+        self.close()
+        self._records.clear()
+        self._left.clear()
+        self._file, self.held_bytes = None, 0
+
     def put(self, arrays: Sequence[np.ndarray]) -> None:
         """The last record."""
         size = sum(array.nbytes for array in arrays)
