@@ -47,7 +47,7 @@ def as_list(edge_index: Any, types: Any) -> list[tuple[int, int, int]]:
 def test_groups_are_those_of_the_twin(num: int) -> None:
     edge_index, types = typed_edges(num, 30, 20)
     found, expected = grouped(edge_index, types, 22), naive.group_by_relation(as_list(edge_index, types))
-    stop, neighbor, _ = found.neighbors
+    stop, neighbor, *_ = found.neighbors
     assert [neighbor[a:b].tolist() for a, b in pairwise(stop)] == list(expected.values())
     assert found.type_G.tolist() == [relation for relation, _ in expected]
     of_nodes = [found.groups.neighbor_S[a:b] for a, b in pairwise(found.groups.stop_F1)]
@@ -70,7 +70,7 @@ def test_mixed_bases_equal_the_twin(threads: int) -> None:
     edge_index, types = typed_edges(20_000, 500, 400)
     found, before = grouped(edge_index, types, 400), torch.get_num_threads()
     share, basis = torch.randn(RELATIONS, 3, dtype=torch.float64), torch.randn(3, 500, 4, dtype=torch.float64)
-    stop, row, _ = found.neighbors
+    stop, row, *_ = found.neighbors
     groups = [(relation, row[stop[g] : stop[g + 1]].tolist()) for g, relation in enumerate(found.type_G)]
     torch.set_num_threads(threads)
     mixed = BasisMix.apply(share, basis, found, row)

@@ -117,7 +117,7 @@ def test_spread_of_classes() -> None:
 def test_nodes_of_a_cluster_come_together_and_every_epoch_is_another() -> None:
     part_T = np.random.default_rng(0).integers(0, 6, 50)
     part_T[part_T == 2] = 3
-    order = ClusterOrder(part_T, 6, seed=4)
+    order = ClusterOrder(part_T, 6, seed=4, about="6 parts")
     orders = [order.order(epoch) for epoch in range(4)]
     turns = set()
     for found_T in orders:
@@ -128,7 +128,7 @@ def test_nodes_of_a_cluster_come_together_and_every_epoch_is_another() -> None:
         turns.add(tuple(parts[starts].tolist()))
     assert len(turns) == 4 and not np.array_equal(orders[0], orders[1])
     assert any(part_T[found_T[0]] == part_T[found_T[-1]] for found_T in orders)  # cut within a cluster, by rotation
-    again = ClusterOrder(part_T, 6, seed=4)
+    again = ClusterOrder(part_T, 6, seed=4, about="")
     assert np.array_equal(again.order(2), orders[2])
     inner = [found_T[part_T[found_T] == 0].tolist() for found_T in orders]
     assert len({tuple(one) for one in inner}) == 4

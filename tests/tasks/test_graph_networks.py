@@ -147,6 +147,11 @@ MODELS = [
     GCN(hidden=16, sampling="full-graph", learning_rate=0.05, residual=True, jumping_knowledge="max"),
     GAT(hidden=16, heads=4, batch_size=32, residual=True, jumping_knowledge="lstm"),
     SGC(dropout=0.1),
+    GCN(hidden=16, sampling="cluster", num_parts=12, parts_per_batch=2, partitioner="ldg"),
+    GAT(hidden=16, sampling="cluster", num_parts=200, parts_per_batch=1, halo=1, partitioner="ldg"),
+    GraphSAGE(hidden=16, sampling="walks", batch_size=10),
+    GIN(hidden=16, sampling="walks", batch_size=20, walk_steps=3, sample_coverage=0),
+    GraphSAGE(hidden=16, batch_size=16, fanouts="5,3", batch_order="cluster", num_parts=12, partitioner="ldg"),
 ]
 
 
@@ -368,6 +373,26 @@ BAD_OPTIONS = [
     ({"sampling": "full-graph", "batch_size": 7}, "batch_size does nothing with sampling full-graph"),
     ({"sampling": "full-graph", "batch_order": "proximity"}, "batch_order does nothing with sampling full-graph"),
     ({"batch_order": "near"}, "batch_order must be"),
+    ({"num_parts": 7}, "num_parts does nothing with sampling neighbors; leave it out"),
+    ({"sampling": "labor", "partitioner": "ldg"}, "partitioner does nothing with sampling labor"),
+    ({"sampling": "full-graph", "parts_per_batch": 7}, "parts_per_batch does nothing with sampling full-graph"),
+    (
+        {"sampling": "cluster", "num_parts": 9, "batch_size": 7},
+        "batch_size does nothing with sampling cluster where num",
+    ),
+    (
+        {"batch_order": "cluster", "num_parts": 9, "parts_per_batch": 7},
+        "parts_per_batch does nothing with sampling neigh",
+    ),
+    ({"sampling": "cluster", "fanouts": "3,3"}, "fanouts does nothing with sampling cluster"),
+    ({"sampling": "walks", "sample_key": "batch"}, "sample_key does nothing with sampling walks"),
+    ({"sampling": "cluster", "batch_order": "cluster"}, "batch_order does nothing with sampling cluster"),
+    ({"sampling": "walks", "halo": 1}, "halo does nothing with sampling walks"),
+    ({"sampling": "cluster", "walk_steps": 9}, "walk_steps does nothing with sampling cluster"),
+    ({"sample_coverage": 9}, "sample_coverage does nothing with sampling neighbors"),
+    ({"sampling": "cluster", "num_parts": 0}, "num_parts must be a whole number from 1 to 65,536"),
+    ({"sampling": "walks", "walk_steps": 0}, "walk_steps must be"),
+    ({"partitioner": "hash"}, "partitioner must be one of metis, ldg"),
     ({"num_layers": 1}, "num_layers"),
     ({"dropout": 1.0}, "dropout"),
     ({"sampling": "none"}, "sampling"),

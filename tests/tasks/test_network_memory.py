@@ -79,6 +79,35 @@ def test_a_budget_gives_the_bits_of_none(graph: AttributedGraph, model: Any, res
     assert (found["seconds_by_stage"]["look_ahead"] > 0) == (residency == "belady")
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        GraphSAGE(hidden=16, sampling="cluster", num_parts=1500, parts_per_batch=4, halo=1, partitioner="ldg"),
+        GCN(hidden=16, sampling="walks", batch_size=32, sample_coverage=2),
+        GraphSAGE(hidden=16, batch_size=16, fanouts="4,3", batch_order="cluster", partitioner="ldg"),
+    ],
+    ids=["cluster", "walks", "order"],
+)
+@pytest.mark.parametrize("residency", ["presampled", "belady"])
+def test_subgraphs_within_a_budget_have_the_bits_of_none(graph: AttributedGraph, model: Any, residency: str) -> None:
+    reading = {"cache": CacheOptions(residency=residency)}  # type: ignore[arg-type]
+    plain, small = trained(graph, model), trained(graph, model, storage=budget_of(graph, model), reading=reading)
+    assert np.array_equal(plain.embeddings.vectors, small.embeddings.vectors)
+    assert plain.summary["rows_read"] == small.summary["rows_read"]
+    assert 0 < small.summary["rows_missed"] < small.summary["rows_read"]
+
+
+def test_a_batch_of_a_subgraph_is_as_large_as_planned() -> None:
+    """Of 3,000 nodes with 4 neighbors each: parts of a hundredth, 5 of them; hops and walks that find new nodes."""
+    metadata = {"num_nodes": 3000, "num_train": 500, "mean_sampled": [4.0, 4.0]}
+    parts = {"sampling": "cluster", "num_parts": 100, "parts_per_batch": 5}
+    assert reached_by_hop(GraphSAGE(**parts), metadata) == ([150.0] * 3, 600.0)  # type: ignore[arg-type]
+    around = 150 + 2850 * (1 - np.exp(-600 / 3000))
+    assert reached_by_hop(GraphSAGE(**parts, halo=1), metadata)[0] == pytest.approx([around] * 3)  # type: ignore[arg-type]
+    walks = GraphSAGE(sampling="walks", batch_size=600, walk_steps=2)
+    assert reached_by_hop(walks, metadata)[0][0] == pytest.approx(500 + 2500 * (1 - np.exp(-1000 / 3000)))
+
+
 def rows_moved(graph: AttributedGraph, residency: str, **more: Any) -> int:
     """Rows of features that a run has read from the disk, those that stand in memory from the start, too."""
     cache = CacheOptions(residency=residency)  # type: ignore[arg-type]

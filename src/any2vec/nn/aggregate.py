@@ -28,6 +28,8 @@ class Neighbors(NamedTuple):
     """integers: rows"""
     reverse: Neighbors | None = None
     """the same edges by the row that they lead from, for gradients; where they are many batches'"""
+    weight_S: np.ndarray | None = None
+    """float32: of rows in a mean, which then is the sum of rows times them; None: they count alike"""
 
 
 def aggregate(
@@ -61,7 +63,21 @@ def aggregate(
     if reduce == "max":
         largest: torch.Tensor = _Maximum.apply(x, edge_index.stop_F1, edge_index.neighbor_S)
         return largest
+    if reduce == "mean" and edge_index.weight_S is not None:
+        return weighted_mean(x, edge_index)
     found: torch.Tensor = _Aggregate.apply(x, edge_index, reduce == "mean")
+    return found
+
+
+def weighted_mean(x_MD: torch.Tensor, neighbors: Neighbors) -> torch.Tensor:
+    """The sums of rows times their weights, (F, D)."""
+    assert neighbors.weight_S is not None
+    return weighted_sum(x_MD, neighbors, torch.from_numpy(neighbors.weight_S[:, None]).to(x_MD.dtype))
+
+
+def weighted_sum(x_MD: torch.Tensor, neighbors: Neighbors, weight_SH: torch.Tensor) -> torch.Tensor:
+    """For each node the sum of its in-neighbors' rows, each times its edge's weight, head by head, (F, D)."""
+    found: torch.Tensor = _WeightedSum.apply(x_MD, weight_SH, *neighbors[:2])
     return found
 
 
@@ -192,3 +208,26 @@ class _Maximum(torch.autograd.Function):
         out = grad.new_zeros(rows.shape)
         spread_max(*ctx.edges, rows.numpy(), largest.detach().numpy(), grad.contiguous().numpy(), out.numpy())
         return out, None, None
+
+
+class _WeightedSum(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x_MD: torch.Tensor, weight_SH: torch.Tensor, stop_F1: np.ndarray, neighbor_S: np.ndarray
+    ) -> torch.Tensor:
+        from any2vec.kernels.graph.attention import sum_weighted
+
+        ctx.known = (stop_F1, neighbor_S, weight_SH.detach().contiguous().numpy(), x_MD.detach().contiguous().numpy())
+        out_FD = x_MD.new_empty(len(stop_F1) - 1, x_MD.shape[1])
+        sum_weighted(*ctx.known, out_FD.numpy())
+        return out_FD
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad_FD: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        from any2vec.kernels.graph.attention import sum_weighted_gradient
+
+        _, _, weight_SH, x_MD = ctx.known
+        weight, x = grad_FD.new_empty(weight_SH.shape), grad_FD.new_zeros(x_MD.shape)
+        sum_weighted_gradient(*ctx.known, grad_FD.contiguous().numpy(), weight.numpy(), x.numpy())
+        return x, weight, None, None

@@ -1,4 +1,4 @@
-"""Attention over edges, with gradients, on the processor: weights by softmax at each target, and weighted sums.
+"""Attention over edges, with gradients, on the processor: weights by softmax at each target.
 
 Legend: F nodes that aggregate, S edges, M nodes that have rows, H heads, C columns of a head, D = H C.
 """
@@ -22,12 +22,6 @@ def with_self_loops(neighbors: Neighbors, num_sources: int) -> Neighbors:
     neighbor = np.empty(len(neighbors.neighbor_S) + num, neighbors.neighbor_S.dtype)
     add_self_loops(*neighbors[:2], num, stop_F1, neighbor)
     return Neighbors(stop_F1, neighbor[: stop_F1[-1]])
-
-
-def weighted_sum(x_MD: torch.Tensor, neighbors: Neighbors, weight_SH: torch.Tensor) -> torch.Tensor:
-    """For each node the sum of its in-neighbors' rows, each times its edge's weight, head by head, (F, D)."""
-    found: torch.Tensor = _WeightedSum.apply(x_MD, weight_SH, *neighbors[:2])
-    return found
 
 
 class SumWeights(torch.autograd.Function):
@@ -83,29 +77,6 @@ class PairWeights(torch.autograd.Function):
         attention = np.zeros(attention_D.shape, np.float64)
         weigh_pairs_gradient(*ctx.known, _array(grad_SH), source.numpy(), target.numpy(), attention)
         return source, target, torch.from_numpy(attention.astype(attention_D.dtype)), None, None, None, None
-
-
-class _WeightedSum(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, x_MD: torch.Tensor, weight_SH: torch.Tensor, stop_F1: np.ndarray, neighbor_S: np.ndarray
-    ) -> torch.Tensor:
-        from any2vec.kernels.graph.attention import sum_weighted
-
-        ctx.known = (stop_F1, neighbor_S, _array(weight_SH), _array(x_MD))
-        out_FD = x_MD.new_empty(len(stop_F1) - 1, x_MD.shape[1])
-        sum_weighted(*ctx.known, out_FD.numpy())
-        return out_FD
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad_FD: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        from any2vec.kernels.graph.attention import sum_weighted_gradient
-
-        _, _, weight_SH, x_MD = ctx.known
-        weight, x = grad_FD.new_empty(weight_SH.shape), grad_FD.new_zeros(x_MD.shape)
-        sum_weighted_gradient(*ctx.known, _array(grad_FD), weight.numpy(), x.numpy())
-        return x, weight, None, None
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:

@@ -10,16 +10,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from any2vec.nn.aggregate import Neighbors, spread
+from any2vec.nn.aggregate import Neighbors, spread, weighted_mean
 from any2vec.nn.threads import over_nodes
 
 
 def convolve(x_MD: torch.Tensor, neighbors: Neighbors, degree_M1: torch.Tensor) -> torch.Tensor:
     """(F, D): sum over the node and its neighbors of x / sqrt((degree + 1) (degree' + 1)).
 
-    degree: in-neighbors in the graph, float (M or more, 1); the sum over a sample of them counts for all: its mean,
-    times their number.
+    degree: in-neighbors in the graph, float (M or more, 1); the sum over a sample of them counts for all: its mean, by
+    its weights where it has some, times their number.
     """
+    if neighbors.weight_S is not None:
+        root_M1 = (degree_M1[: len(x_MD)] + 1).rsqrt()
+        scaled_MD, num = x_MD * root_M1, len(neighbors.stop_F1) - 1
+        return (weighted_mean(scaled_MD, neighbors) * degree_M1[:num] + scaled_MD[:num]) * root_M1[:num]
     found: torch.Tensor = _Convolve.apply(x_MD, neighbors, degree_M1[: len(x_MD)])
     return found
 

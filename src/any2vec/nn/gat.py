@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from any2vec.checks import check_number, check_whole
-from any2vec.nn.aggregate import Neighbors, check_tensors, neighbors_of
-from any2vec.nn.attention import PairWeights, SumWeights, weighted_sum, with_self_loops
+from any2vec.nn.aggregate import Neighbors, check_tensors, neighbors_of, weighted_sum
+from any2vec.nn.attention import PairWeights, SumWeights, with_self_loops
 from any2vec.nn.dropout import dropout
 
 

@@ -7,8 +7,7 @@ import torch
 
 from any2vec.checks import check_whole
 from any2vec.errors import InputError
-from any2vec.nn.aggregate import Neighbors, check_range, check_tensors, neighbors_of
-from any2vec.nn.attention import weighted_sum
+from any2vec.nn.aggregate import Neighbors, check_range, check_tensors, neighbors_of, weighted_sum
 from any2vec.nn.convolve import convolve
 
 

@@ -52,7 +52,7 @@ class RelationGroups:
     def _sorted(self) -> tuple[Neighbors, np.ndarray, Neighbors]:
         from any2vec.kernels.graph.relations import group_by_relation
 
-        (stop_F1, given_S, _), type_S, num_relations = self._edges
+        (stop_F1, given_S, *_), type_S, num_relations = self._edges
         size = int(stop_F1[-1])
         neighbor_S, stop_S1 = np.empty(size, given_S.dtype), np.empty(size + 1, np.int64)
         cut_R1, place_F1 = np.zeros(num_relations + 1, np.int64), np.zeros(len(stop_F1), np.int64)

@@ -11,23 +11,27 @@ Legend: M nodes whose rows a batch reads, B seeds, D columns.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import torch
 
 from any2vec.data.attributed.features import FeatureRows, NodeNumbers
 from any2vec.data.attributed.relations import RelationalCsr
-from any2vec.models.networks.config import GraphNetwork
+from any2vec.models.networks.config import SUBGRAPHS, GraphNetwork
 from any2vec.models.networks.features import CachedFeatures, Moved
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of, fixed_sums
 from any2vec.models.networks.node_order import OrderedFeatures
+from any2vec.nn.aggregate import Neighbors
+from any2vec.plan.sharding.clusters import find_clusters
 from any2vec.sampling.links import LinkData, without_edges
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
+from any2vec.sampling.subgraphs import ClusterSampler, Presampled, SubgraphSampler, WalkSampler
 from any2vec.types import Csr
 
 if TYPE_CHECKING:
-    from any2vec.models.networks.objectives import Objective
+    from any2vec.models.networks.objectives import Classes, Objective
 
 Features = FeatureRows | CachedFeatures | OrderedFeatures | NodeNumbers
 
@@ -55,7 +59,7 @@ class Seeds(NamedTuple):
     target: Any
     """what their rows are compared with; the objective alone looks into it"""
     size: int
-    """items that the batch learns from; the loss is their mean"""
+    """items that the batch learns from; the loss is their mean; of 0 there is no step"""
     left_out: np.ndarray | None = None
     """int64 (2, K): places in `node_B` of targets and sources of edges along which a sampled batch sends no message"""
 
@@ -102,6 +106,10 @@ class Batches(Protocol):
     @property
     def batch_size(self) -> int:
         """Items of a batch, the last one apart."""
+
+    @property
+    def order(self) -> str:
+        """In which order items come, in words."""
 
     def draw(self, epoch: int, number: int) -> Drawn: ...
 
@@ -166,6 +174,10 @@ class SampledBatches:
     def num_items(self) -> int:
         return self._objective.num_items
 
+    @property
+    def order(self) -> str:
+        return self._objective.order
+
     def draw(self, epoch: int, number: int) -> Drawn:
         return self._of(self._seeds(epoch, number), epoch, number)
 
@@ -211,6 +223,10 @@ class WholeBatches:
     def batch_size(self) -> int:
         return max(1, self.num_items)
 
+    @property
+    def order(self) -> str:
+        return self._objective.order
+
     def draw(self, epoch: int, number: int) -> Drawn:
         num_nodes, num_edges = len(self._csr.indptr) - 1, len(self._csr.indices)
         return Drawn(number, self._objective.all_seeds(epoch), None, None, num_nodes, num_edges)
@@ -246,8 +262,96 @@ def _of_fewer(blocks: list[Block], targets: np.ndarray) -> list[Block]:
     return [block._replace(degree_M1=degree_M1) for block in blocks]
 
 
+class _Among(NamedTuple):
+    """Edges among the nodes of a subgraph, and which of these are learned from."""
+
+    row_B: np.ndarray
+    """int64"""
+    stop_M1: np.ndarray
+    neighbor_S: np.ndarray
+    weight_S: np.ndarray | None
+
+
+class SubgraphBatches:
+    """Nodes of the graph, with all edges among them; what is learned from are the training nodes among those that a
+    batch is made for. The items of an epoch are its batches. One without training nodes is empty.
+
+    Every layer answers for all nodes of the batch. Degrees are those of the graph: as with sampled neighbors, the mean
+    of those that are there stands for all.
+    """
+
+    is_owned = True
+    batch_size = 1
+
+    def __init__(self, model: GraphNetwork, data: LearnerData, objective: Classes, seed: int) -> None:
+        self.reader, self._objective, self._train = Reader(data.features), objective, data.rows["train"]
+        self._degree_N = np.diff(data.csr.indptr).astype(np.float32)
+        self._is_train_N = np.zeros(len(self._degree_N), bool)
+        self._is_train_N[self._train] = True
+        self._coverage = model.sample_coverage
+        self._sampler: SubgraphSampler
+        if model.sampling == "walks":
+            self._sampler = WalkSampler(data.csr, self._train, model.batch_size, model.walk_steps + 1, seed)
+            self._order = f"walks of {model.walk_steps} steps from random training nodes"
+            return
+        clusters = find_clusters(data.csr, model.parts_of(len(self._degree_N)), model.partitioner, seed)
+        self._sampler = ClusterSampler(data.csr, clusters, model.parts_per_batch, model.halo, seed)
+        self._order = f"random parts of the graph: {clusters.sentence()}"
+
+    @property
+    def num_items(self) -> int:
+        return self._sampler.num_batches
+
+    @property
+    def order(self) -> str:
+        return self._order
+
+    def draw(self, epoch: int, number: int) -> Drawn:
+        return self._of(*self._nodes(epoch, number), number)
+
+    def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
+        assert x_MD is not None
+        (row_B, stop_M1, neighbor_S, weight_S), seeds = drawn.edges, drawn.seeds
+        degree_M1 = torch.from_numpy(self._degree_N[drawn.node_M][:, None])
+        block = Block(Neighbors(stop_M1, neighbor_S, None, weight_S), degree_M1)
+        return Batch(x_MD, [block], torch.from_numpy(row_B), seeds.target, seeds.size, drawn.number)
+
+    def trial(self) -> Drawn:
+        return self._of(self._train[:1].astype(np.int32), np.ones(1, bool), 0)
+
+    def nodes_of(self, epoch: int, number: int) -> np.ndarray:
+        return self._nodes(epoch, number)[0].astype(np.int64)
+
+    def _nodes(self, epoch: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """(int32 (M,), ascending; bool (M,): those that are learned from) of a batch."""
+        node_M, is_own_M = self._sampler.nodes(epoch, number)
+        is_learned_M = is_own_M & self._is_train_N[node_M]
+        size = len(node_M) if is_learned_M.any() else 0
+        return node_M[:size], is_learned_M[:size]
+
+    def _of(self, node_M: np.ndarray, is_learned_M: np.ndarray, number: int) -> Drawn:
+        row_B, seen, weight_B, weight_S = np.flatnonzero(is_learned_M), self._seen, None, None
+        found = self._sampler.induced(node_M, is_learned_M, with_edges=seen is not None)
+        if seen is not None:
+            weight_B = torch.from_numpy(seen.loss_weights(node_M[row_B], len(self._train)))
+            weight_S = seen.edge_shares(found) / np.repeat(self._degree_N[node_M], np.diff(found.stop_M1))
+        seeds, edges = (
+            self._objective.seeds_of(node_M[row_B], weight_B), _Among(row_B, found.stop_M1, found.neighbor_S, weight_S)
+        )  # fmt: skip
+        return Drawn(number, seeds, node_M, edges, len(node_M), len(found.neighbor_S))
+
+    @cached_property
+    def _seen(self) -> Presampled | None:
+        """What is known of how often walks come to nodes and edges; counted when the first batch is made."""
+        if isinstance(self._sampler, WalkSampler) and self._coverage:
+            return self._sampler.presample(self._coverage)
+        return None
+
+
 def batches_of(model: GraphNetwork, data: LearnerData, objective: Objective, network: Network, seed: int) -> Batches:
     """Those that the model's `sampling` names."""
     if model.sampling == "full-graph":
         return WholeBatches(data, objective, network)
+    if model.sampling in SUBGRAPHS:
+        return SubgraphBatches(model, data, cast("Classes", objective), seed)
     return SampledBatches(model, data, objective, seed)

@@ -8,9 +8,12 @@ from typing import Annotated, ClassVar, Literal
 from any2vec.checks import Number, Whole
 from any2vec.errors import InputError
 from any2vec.models.config import ModelConfig
+from any2vec.plan.choices import MAX_PARTS
 
 NETWORK = "network.safetensors"
 """file of a trained one in its run folder"""
+SUBGRAPHS = ("cluster", "walks")
+"""ways of sampling whose batches are nodes with all edges among them"""
 MAX_FANOUT = 65_536
 _DEFAULT_FANOUT = 10
 _USED: dict[str, tuple[str, ...]] = {
@@ -38,18 +41,32 @@ class GraphNetwork(ModelConfig):
     """columns of hidden layers, and of the vectors, 1..65,536"""
     num_layers: Annotated[int, Whole(2, 16)] = 2
     """layers, the last one of which scores classes, 2..16"""
-    sampling: Literal["neighbors", "labor", "full-graph"] = "neighbors"
-    """neighbors: each node its own; labor: shared draws, fewer rows; full-graph: all, one batch an epoch"""
+    sampling: Literal["neighbors", "labor", "cluster", "walks", "full-graph"] = "neighbors"
+    """neighbors: each node its own; labor: shared draws, fewer rows; cluster: joined parts of the graph; walks: nodes
+    that random walks reach; of both all edges among their nodes; full-graph: all, one batch an epoch"""
     fanouts: str | None = None
     """sampled neighbors by layer from the seeds, as 15,10; all: each; by default 10 a layer"""
     sample_key: Literal["epoch", "batch"] = "epoch"
     """for how long a node keeps its sample"""
-    batch_order: Literal["random", "proximity"] = "random"
-    """of training nodes: another one each epoch; proximity: near ones together, where batches stay mixed by class"""
+    batch_order: Literal["random", "proximity", "cluster"] = "random"
+    """of training nodes: another one each epoch; proximity: near ones together, where batches stay mixed by class;
+    cluster: those of a part of the graph together"""
     batch_size: Annotated[int, Whole(1, 1 << 24)] = 1024
-    """nodes of a batch"""
+    """nodes of a batch: those that it scores; cluster: of its parts, about; walks: where walks begin"""
     node_order: Literal["none", "degree", "rcm", "communities", "metis", "gcod"] = "none"
     """of full-graph, in which nodes lie in memory: as given; hubs first; reverse Cuthill-McKee; near ones together"""
+    num_parts: Annotated[int | None, Whole(1, MAX_PARTS)] = None
+    """parts of the graph, for cluster; by default so many that parts_per_batch of them have batch_size nodes"""
+    parts_per_batch: Annotated[int, Whole(1, MAX_PARTS)] = 10
+    """parts of the graph, drawn anew each epoch, that a batch joins"""
+    partitioner: Literal["metis", "ldg"] | None = None
+    """how parts are found: METIS, or linear deterministic greedy; by default metis where pymetis is installed"""
+    halo: Annotated[int, Whole(0, 16)] = 0
+    """hops of neighbors around the parts of a batch that pass messages, but are not learned from, 0..16"""
+    walk_steps: Annotated[int, Whole(1, 1024)] = 2
+    """steps of a walk of sampling walks, 1..1,024"""
+    sample_coverage: Annotated[int, Whole(0, 10_000)] = 50
+    """epochs of walks that are drawn beforehand, to weigh nodes and edges by how often they come; 0: all alike"""
     dropout: Annotated[float, Number(0, 0.99)] = 0.5
     """share of inputs of each layer that are set to 0 in training, 0..0.99"""
     learning_rate: Annotated[float, Number(0, 10, open_low=True)] = 0.01
@@ -62,15 +79,35 @@ class GraphNetwork(ModelConfig):
             object.__setattr__(self, "fanouts", ",".join(map(str, self.fanouts)))
         super().__post_init__()
         _ = self.fanouts_by_hop
-        if self.sampling == "full-graph":
-            default = type(self).__dataclass_fields__
-            for name in ("fanouts", "sample_key", "batch_order", "batch_size"):
-                if getattr(self, name) != default[name].default:
-                    raise InputError(f"{name} does nothing with sampling full-graph; leave it out.")
-        elif self.node_order != "none":
+        if self.node_order != "none" and self.sampling != "full-graph":
             raise InputError(
                 f"node_order is of sampling full-graph, and does nothing with {self.sampling}; leave it out."
             )
+        self._check_used()
+
+    def _check_used(self) -> None:
+        """Raise InputError for an option of batches that is not the default, and does nothing."""
+        samples, is_cluster, is_walks = (
+            self.sampling in names for names in (("neighbors", "labor"), ("cluster",), ("walks",))
+        )
+        has_parts = is_cluster or self.batch_order == "cluster"
+        is_given = self.num_parts is not None
+        used = {
+            "fanouts": samples, "sample_key": samples, "batch_order": samples, "num_parts": has_parts,
+            "partitioner": has_parts, "parts_per_batch": is_cluster or (has_parts and not is_given),
+            "batch_size": samples or is_walks or (is_cluster and not is_given),
+            "halo": is_cluster, "walk_steps": is_walks, "sample_coverage": is_walks,
+        }  # fmt: skip
+        for name, is_used in used.items():
+            if not is_used and getattr(self, name) != type(self).__dataclass_fields__[name].default:
+                beside = " where num_parts is given" if is_given and name in ("parts_per_batch", "batch_size") else ""
+                raise InputError(f"{name} does nothing with sampling {self.sampling}{beside}; leave it out.")
+
+    def parts_of(self, num: int) -> int:
+        """Into how many parts a graph is cut from which an epoch's batches take so many nodes in all."""
+        if self.num_parts is not None:
+            return self.num_parts
+        return max(1, min(-(-num * self.parts_per_batch // self.batch_size), num, MAX_PARTS))
 
     @property
     def dim(self) -> int:
@@ -88,7 +125,7 @@ class GraphNetwork(ModelConfig):
     @property
     def fanouts_by_hop(self) -> tuple[int, ...]:
         """Sampled neighbors by hop from the seeds; -1: all."""
-        if self.sampling == "full-graph" or self.fanouts == "all":
+        if self.sampling in ("full-graph", *SUBGRAPHS) or self.fanouts == "all":
             return (-1,) * self.num_layers
         if self.fanouts is None:
             return (_DEFAULT_FANOUT,) * self.num_layers
@@ -158,6 +195,9 @@ class ObjectiveNetwork(LayeredNetwork):
             raise InputError("node_order is for objective classes; leave it out.")
         if self.objective != "classes" and self.batch_order == "proximity":
             raise InputError("batch_order proximity mixes batches by class: it is for objective classes; leave it out.")
+        for name, value in (("sampling", self.sampling), ("batch_order", self.batch_order)):
+            if self.objective != "classes" and value in SUBGRAPHS:
+                raise InputError(f"{name} {value} is for objective classes; leave it out with {self.objective}.")
         if self.val_share + self.test_share > 0.9:
             raise InputError(
                 f"val_share and test_share leave {1 - self.val_share - self.test_share:.2g} of the edges to train; "
@@ -259,6 +299,9 @@ class RGCN(LayeredNetwork):
             raise InputError("residual does nothing for rgcn, whose layers add the node's own row, times a matrix.")
         if self.node_order != "none":
             raise InputError("node_order is for edges without types; leave it out with rgcn.")
+        for name, value in (("sampling", self.sampling), ("batch_order", self.batch_order)):
+            if value in SUBGRAPHS:
+                raise InputError(f"{name} {value} is for edges without types; leave it out with rgcn.")
 
 
 @dataclass(frozen=True, kw_only=True)

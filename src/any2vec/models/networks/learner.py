@@ -82,6 +82,8 @@ class GraphLearner:
         began, total, items, spent = time.process_time(), 0.0, 0, self.stages.spent["train"]
         size, step = self.batches.batch_size, work.epoch * self.num_batches
         for batch in self.stages.steps(step + work.payload.start // size, step - (-work.payload.stop // size)):
+            if not batch.size:
+                continue
             started = time.perf_counter()
             loss = self._loss(batch, work.epoch)
             self._optimizer.zero_grad()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -19,8 +19,10 @@ from any2vec.models.networks.batches import LearnerData, Seeds
 from any2vec.models.networks.config import GraphNetwork, ObjectiveNetwork
 from any2vec.models.networks.inference import Inference
 from any2vec.models.networks.network import Network
+from any2vec.plan.order.clusters import ClusterOrder
 from any2vec.plan.order.proximity import ProximityOrder
 from any2vec.plan.order.shuffle import random_order
+from any2vec.plan.sharding.clusters import find_clusters
 from any2vec.sampling.links import LinkOptions, LinkSampler, WalkPairs
 
 
@@ -59,12 +61,20 @@ class Objective(Protocol):
         """By name, more is better; from all neighbors."""
 
 
+class Known(NamedTuple):
+    """What the scores of nodes are compared with."""
+
+    label_B: torch.Tensor
+    """int64, or float32 (B, C)"""
+    weight_B: torch.Tensor | None
+
+
 class Classes:
     """Classes of nodes; the items are the training nodes."""
 
     def __init__(self, model: GraphNetwork, data: LearnerData, seed: int) -> None:
         self._data, self._seed, self.num_columns = data, seed, data.num_classes
-        self._near = model.batch_size if model.batch_order == "proximity" else 0
+        self._model = model
         self._ordered = -1, np.empty(0, np.int64)
         """an epoch, and its order of the training nodes"""
 
@@ -75,10 +85,7 @@ class Classes:
     @property
     def order(self) -> str:
         """Why it is not by proximity, too, where that was asked for."""
-        if self._proximity is None:
-            return "random"
-        number = self._proximity.num_sequences
-        return f"proximity, {number} sequences" if number else "random: near nodes are too much of one class"
+        return "random" if self._special is None else self._special.sentence()
 
     @property
     def is_validated(self) -> bool:
@@ -90,20 +97,26 @@ class Classes:
     def all_seeds(self, epoch: int) -> Seeds:
         return self.seeds_of(self._data.rows["train"])
 
-    def seeds_of(self, node_B: np.ndarray) -> Seeds:
-        """What a batch asks for that has chosen its nodes itself; all have classes."""
+    def seeds_of(self, node_B: np.ndarray, weight_B: torch.Tensor | None = None) -> Seeds:
+        """What a batch asks for that has chosen its nodes itself; all have classes. weight: of their losses, whose sum
+        counts then, and not their mean.
+        """
         label = self._data.labels[node_B]
         label_B = torch.from_numpy(label.astype(np.int64 if label.ndim == 1 else np.float32))
-        return Seeds(node_B, label_B, len(node_B))
+        return Seeds(node_B, Known(label_B, weight_B), len(node_B))
 
     def trial(self) -> Seeds:
         return self.seeds_of(self._data.rows["train"][:1])
 
-    def loss(self, given_BC: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    def loss(self, given_BC: torch.Tensor, target: Known) -> torch.Tensor:
         """Mean cross-entropy over the batch's nodes; of several classes a node, also over classes."""
-        if target.ndim == 1:
-            return torch.nn.functional.cross_entropy(given_BC, target)
-        return torch.nn.functional.binary_cross_entropy_with_logits(given_BC, target)
+        label_B, weight_B = target
+        how = "mean" if weight_B is None else "none"
+        if label_B.ndim == 1:
+            found = torch.nn.functional.cross_entropy(given_BC, label_B, reduction=how)
+        else:
+            found = torch.nn.functional.binary_cross_entropy_with_logits(given_BC, label_B, reduction=how)
+        return found if weight_B is None else (found.view(len(weight_B), -1).mean(dim=1) * weight_B).sum()
 
     def validate(self, network: Network, inference: Inference) -> Mapping[str, float]:
         labels, rows = self._data.labels, self._data.rows["val"]
@@ -114,18 +127,21 @@ class Classes:
         """The training nodes, in the order of an epoch."""
         known, rows = self._ordered, self._data.rows["train"]
         if known[0] != epoch:
-            by_nearness = self._proximity
-            places = by_nearness.order(epoch) if by_nearness else random_order(len(rows), self._seed, epoch)
+            special = self._special
+            places = special.order(epoch) if special else random_order(len(rows), self._seed, epoch)
             self._ordered = known = epoch, rows[places]
         return known[1]
 
     @cached_property
-    def _proximity(self) -> ProximityOrder | None:
+    def _special(self) -> ProximityOrder | ClusterOrder | None:
         """What orders the training nodes; None: nothing but chance."""
-        if not self._near:
-            return None
-        rows = self._data.rows["train"]
-        return ProximityOrder(self._data.csr, rows, self._data.labels[rows], self._near, self._seed)
+        model, csr, rows = self._model, self._data.csr, self._data.rows["train"]
+        if model.batch_order == "proximity":
+            return ProximityOrder(csr, rows, self._data.labels[rows], model.batch_size, self._seed)
+        if model.batch_order == "cluster":
+            clusters = find_clusters(csr, model.parts_of(len(rows)), model.partitioner, self._seed)
+            return ClusterOrder(clusters.part_N[rows], clusters.num, self._seed, clusters.sentence())
+        return None
 
 
 class Links:

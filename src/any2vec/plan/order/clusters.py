@@ -20,11 +20,16 @@ class ClusterOrder:
     batches begin elsewhere.
 
     Args:
-        part_T: int (T,), the cluster of each, in [0, num_parts).
+        part_T: int, the cluster of each node, in [0, num_parts).
+        about: what clusters they are.
     """
 
-    def __init__(self, part_T: np.ndarray, num_parts: int, seed: int) -> None:
-        self._part_T, self._num_parts, self._seed = part_T, num_parts, seed
+    def __init__(self, part_T: np.ndarray, num_parts: int, seed: int, about: str) -> None:
+        self._part_T, self._num_parts, self._seed, self._about = part_T, num_parts, seed, about
+
+    def sentence(self) -> str:
+        """Which order it is."""
+        return f"cluster: {self._about}"
 
     def order(self, epoch: int) -> np.ndarray:
         """int64 (T,): places of the training nodes in the order of an epoch."""

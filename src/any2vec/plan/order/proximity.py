@@ -54,6 +54,11 @@ class ProximityOrder:
                 break
         self._sequence_ST = self._sequence_ST[: self.num_sequences].copy()
 
+    def sentence(self) -> str:
+        """Which order it is, and why it is not by proximity."""
+        number = self.num_sequences
+        return f"proximity, {number} sequences" if number else "random: near nodes are too much of one class"
+
     def order(self, epoch: int) -> np.ndarray:
         """int64 (T,): places of the training nodes in the order of an epoch."""
         return self._dealt(epoch, self.num_sequences)

@@ -10,11 +10,10 @@ import numpy as np
 
 from any2vec.checks import check_choice, check_whole
 from any2vec.errors import InputError
-from any2vec.plan.choices import PARTITIONS
+from any2vec.plan.choices import MAX_PARTS, PARTITIONS
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.types import Csr
 
-MAX_PARTS = 1 << 16
 METIS_SEED = 1
 
 

@@ -16,6 +16,7 @@ from any2vec.models.networks.config import (
     APPNP,
     RGCN,
     SGC,
+    SUBGRAPHS,
     AttentionNetwork,
     GraphNetwork,
     LayeredNetwork,
@@ -29,6 +30,7 @@ from any2vec.models.networks.sizing import (
     whole_inference_bytes,
 )
 from any2vec.plan.cost.size import Size, TableSize
+from any2vec.plan.sharding.graph import has_metis
 from any2vec.units import size
 
 SLOT_BYTES = 96
@@ -48,6 +50,8 @@ _SEQUENCES = 128, 9
 """bytes of breadth-first sequences: of a training node; of each node, while they are found"""
 _ORDERED = 24
 """bytes of each node whose order is another one: the rows' ends, the order, its inverse"""
+_PARTS = 64, 72
+"""bytes of parts of the graph, while they are found: of each node; with METIS also of each entry of the adjacency"""
 _KEY_BYTES = 70
 """of each node's key"""
 _LIBRARIES = 40_000_000
@@ -204,6 +208,9 @@ def batch_bytes(model: GraphNetwork, metadata: Mapping[str, Any], threads: int) 
 def reached_by_hop(model: GraphNetwork, metadata: Mapping[str, Any]) -> tuple[list[float], float]:
     """(different nodes of a batch behind each hop, from its seeds on; edges that it samples), as expected."""
     nodes = metadata["num_nodes"]
+    if model.sampling in SUBGRAPHS:  # each layer answers for all nodes of a batch
+        found, mean = _subgraph_nodes(model, metadata), metadata["mean_sampled"][0]
+        return [found] * (1 + len(metadata["mean_sampled"])), found * mean
     each, shared = metadata.get("batch_seeds", (1, 0))
     items = min(model.batch_size, metadata.get("num_items", metadata["num_train"]))
     found = float(nodes if model.sampling == "full-graph" else min(nodes, each * items + shared))
@@ -227,6 +234,18 @@ def _own(model: OwnModule, metadata: Mapping[str, Any]) -> ModuleSizes:
     return sizes_of(model, *_columns(metadata))
 
 
+def _subgraph_nodes(model: GraphNetwork, metadata: Mapping[str, Any]) -> float:
+    """Of a batch, as expected."""
+    nodes, mean = metadata["num_nodes"], metadata["mean_sampled"][0]
+    if model.sampling == "walks":
+        roots = float(min(model.batch_size, metadata["num_train"]))
+        return distinct(roots, roots * model.walk_steps, nodes)
+    found = float(min(nodes, nodes * model.parts_per_batch / model.parts_of(nodes)))
+    for _ in range(model.halo):
+        found = distinct(found, found * mean, nodes)
+    return found
+
+
 def _weights(model: GraphNetwork, metadata: Mapping[str, Any]) -> TableSize:
     if isinstance(model, OwnModule):
         return TableSize(name="weights", rows=_own(model, metadata).num_weights, columns=_KEPT)
@@ -247,6 +266,11 @@ def _fixed(model: GraphNetwork, metadata: Mapping[str, Any]) -> dict[str, int]:
         graph += FLOAT * metadata["num_entries"] + _ORDERED * nodes + metadata["label_bytes"]
     if model.batch_order == "proximity":
         graph += _SEQUENCES[0] * metadata["num_train"] + _SEQUENCES[1] * nodes
+    if "cluster" in (model.batch_order, model.sampling):
+        is_metis = model.partitioner != "ldg" and has_metis()
+        graph += _PARTS[0] * nodes + (_PARTS[1] * metadata["num_entries"] if is_metis else 0)
+    if model.sampling == "walks" and model.sample_coverage:
+        graph += FLOAT * (nodes + metadata["num_entries"])
     return {"the graph": graph, "the weights": weights + weights // _KEPT, "libraries": _LIBRARIES}
 
 
@@ -265,6 +289,7 @@ def _attention(model: AttentionNetwork, reached: Sequence[float], metadata: Mapp
     found, columns = 0.0, [metadata["num_classes"] * model.output_heads, *[model.hidden] * (model.num_layers - 1)]
     heads = [model.output_heads, *[model.heads] * (model.num_layers - 1)]
     for hop, fanout in enumerate(model.fanouts_by_hop):
+        fanout = metadata["mean_sampled"][hop] if model.sampling in SUBGRAPHS else fanout
         most = 2.0 * metadata["num_edges"]
         edges = reached[hop] + (most if fanout < 0 else min(most, reached[hop] * fanout))
         found += 4 * (_PER_EDGE * edges * heads[hop] + _HELD * reached[hop + 1] * columns[hop])

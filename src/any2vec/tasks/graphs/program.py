@@ -104,7 +104,7 @@ class NetworkProgram(InMemoryProgram):
         why = {"why_whole": learner.network.why_whole} if isinstance(self.request.spec.model, OwnModule) else {}
         return _scores_of(data, vectors, scores) | why | {
             "best_epoch": epochs, "epochs_done": epochs, "rows_read": reader.sampled,
-            "dim": vectors.shape[1], "batch_order": learner.objective.order,
+            "dim": vectors.shape[1], "batch_order": learner.batches.order,
             **reader.moved._asdict(), "bytes_filled": reader.bytes_filled, "features": self.plan.sentence,
             "inference": learner.inference.counts._asdict(), **learner.stages.summary(recorder.seconds),
         }  # fmt: skip
