@@ -226,10 +226,13 @@ FILES: dict[str, Callable[[Path], None]] = {
     "graph-citation-full/cora_ml.edges.txt.gz": _edges,
     "graph-citation-full/cora_ml.features.npz": _features,
     "graph-citation-full/cora_ml.labels.txt.gz": _classes,
-    "graph-amazon/photo.edges.txt.gz": _edges,
-    "graph-amazon/photo.features.npz": _features,
-    "graph-amazon/photo.labels.txt.gz": _classes,
-    "graph-amazon/photo.splits.npz": _splits,
+    **{
+        f"graph-amazon/{graph}.{kind}": write
+        for graph in ("photo", "computers")
+        for kind, write in (
+            ("edges.txt.gz", _edges), ("features.npz", _features), ("labels.txt.gz", _classes), ("splits.npz", _splits)
+        )
+    },
     "graph-dblp/dblp.ungraph.gz": _edges,
     "graph-musae-github/github.edges.csv.gz": _edges,
     "graph-musae-facebook/facebook.edges.csv.gz": _pages,

@@ -25,11 +25,16 @@ SAMPLES: dict[str, tuple[object, ...]] = {
 """ways to sample -> flags"""
 SAMPLED = ("--fanouts", "10,5", "--batch-size", 32, "--epochs", 30)
 POINTS = 100
+SUBGRAPH_EPOCHS = 30
+CUT = {"photo": 5, "computers": 7}
+"""graph -> batches of an epoch of 32 training nodes each"""
+JOINED = 10
+WAYS = ("parts of the graph", "parts with a hop around them", "random walks", "random walks, all alike", "full graph")
 
 
 def folder_of(bench: Bench, graph: str) -> Path:
-    """The graph as `any2vec graph build` writes it; undirected, of Photo the first of its splits."""
-    is_cited = graph != "photo"
+    """The graph as `any2vec graph build` writes it; undirected, of Photo and Computers the first of their splits."""
+    is_cited = graph in CITED
     names = ("edges.txt.gz", "features.npz", "labels.txt.gz", "split.txt.gz" if is_cited else "splits.npz")
     files = [bench.data(f"graph-{'planetoid' if is_cited else 'amazon'}/{graph}.{name}") for name in names]
     flags = () if is_cited else ("--split-index", 0)
@@ -96,6 +101,51 @@ def by_sample(bench: Bench) -> list[Reading]:
     return readings
 
 
+def _flags(way: str, batches: int) -> tuple[object, ...]:
+    """As many steps a run as with neighbors: that, and not the test, has chosen the numbers."""
+    parts = (
+        "--sampling",
+        "cluster",
+        "--num-parts",
+        batches * JOINED,
+        "--parts-per-batch",
+        JOINED,
+        "--epochs",
+        SUBGRAPH_EPOCHS,
+    )
+    walks = ("--sampling", "walks", "--batch-size", 32, "--epochs", SUBGRAPH_EPOCHS)
+    return {
+        "neighbors": ("--fanouts", "10,5", "--batch-size", 32, "--epochs", SUBGRAPH_EPOCHS),
+        "parts of the graph": parts, "parts with a hop around them": (*parts, "--halo", 1),
+        "random walks": walks, "random walks, all alike": (*walks, "--sample-coverage", 0),
+        "full graph": ("--sampling", "full-graph", "--epochs", SUBGRAPH_EPOCHS * batches),
+    }[way]  # fmt: skip
+
+
+def beside_neighbors(bench: Bench) -> list[Reading]:
+    """Points of test accuracy, seed by seed, of each way less those of sampled neighbors."""
+    readings = []
+    for graph, batches in CUT.items():
+        found = {way: _runs(bench, graph, *_flags(way, batches)) for way in ("neighbors", *WAYS)}
+        accuracies = {way: [POINTS * run["test_accuracy"] for run in runs] for way, runs in found.items()}
+        rows = {way: statistics.fmean(run["rows_read"] for run in runs) for way, runs in found.items()}
+        bench.runs[graph] = {"accuracies": accuracies, "rows read": rows}
+        plain = accuracies["neighbors"]
+        for way in WAYS:
+            differences = [one - other for one, other in zip(accuracies[way], plain, strict=True)]
+            text = f"{statistics.fmean(differences):+.2f}: {statistics.fmean(accuracies[way]):.2f} / neighbors "
+            text += f"{statistics.fmean(plain):.2f}; {number(rows[way])} rows read of {number(rows['neighbors'])}"
+            readings.append(Reading.of_seeds(differences, text))
+    return readings
+
+
+def _runs(bench: Bench, graph: str, *flags: object) -> list[dict[str, Any]]:
+    if bench.quick:
+        flags = (*flags[: flags.index("--epochs")], *flags[flags.index("--epochs") + 2 :], "--epochs", 2)
+    folder = folder_of(bench, graph)
+    return [_run(bench, folder, "graphsage", seed, *flags) for seed in _seeds(bench)]
+
+
 def _seeds(bench: Bench) -> Sequence[int]:
     return SEEDS[:1] if bench.quick else SEEDS
 
@@ -132,5 +182,17 @@ ROWS = (
             Measure(name="the same of LABOR", relation="", wording="reported"),
         ),
         run=by_sample, minutes=5,
+    ),
+    Row(
+        name="accuracy-subgraphs",
+        measures=tuple(
+            Measure(
+                name=f"{graph}, graphsage, {way}, as many steps as with neighbors (10,5, batches of 32, "
+                f"{SUBGRAPH_EPOCHS} epochs), {len(SEEDS)} seeds: test accuracy less that of neighbors, points",
+                relation="", wording="reported",
+            )
+            for graph, way in product(CUT, WAYS)
+        ),
+        run=beside_neighbors, minutes=10, settings="steps: as many as with neighbors",
     ),
 )  # fmt: skip

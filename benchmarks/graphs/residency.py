@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,9 +41,12 @@ GRAPHS = (
 FEW = _Graph("planted, directed, 1 % train", partial(_planted, "directed", write_directed), 128, 0.01)
 
 
-def _found(bench: Bench, graph: _Graph) -> list[dict[str, Any]]:
+def _found(
+    bench: Bench, graph: _Graph, shares: Sequence[float] = SHARES, orders: Sequence[str] = ORDERS,
+    policies: Sequence[str] = POLICIES,
+) -> list[dict[str, Any]]:  # fmt: skip
     epochs = 2 if bench.quick else EPOCHS
-    lists = [json.dumps(one) for one in (SHARES, ORDERS, POLICIES)]
+    lists = [json.dumps(one) for one in (shares, orders, policies)]
     asked = graph.file(bench), graph.train, graph.batch, epochs, *lists
     found: list[dict[str, Any]] = bench.ours("any2vec_residency.py", *asked).result["found"]
     bench.runs[graph.name] = found
@@ -86,6 +89,20 @@ def residency(bench: Bench) -> list[Reading]:
     return [*readings, _worst(few, "weighted-reverse-pagerank", "degree")]
 
 
+def by_cluster(bench: Bench) -> list[Reading]:
+    """Rows that FIFO misses with the seeds of a cluster together, over random and over proximity order."""
+    readings, policies = [], ("fifo", "degree", "belady")
+    for graph in GRAPHS[:2]:
+        found = _found(bench, graph, SHARES[-1:], (*ORDERS, "cluster"), policies)
+        chance, near, own = (next(one for one in found if one["order"] == order) for order in (*ORDERS, "cluster"))
+        texts = [_text(graph, one, *policies) for one in (own, chance, near)]
+        for other in (chance, near):
+            ratio = own["missed"]["fifo"] / other["missed"]["fifo"]
+            text = f"{ratio:.2f}: {'; '.join(texts)}; {own['about']}"
+            readings.append(Reading(value=ratio, text=text))
+    return readings
+
+
 def _measure(name: str, target: float = 0.0) -> Measure:
     return Measure(name=name, relation="<=" if target else "", target=target, unit="x")
 
@@ -103,5 +120,16 @@ ROWS = (
             _measure("weighted reverse PageRank over degree, directed graph, 1 % of the nodes train, worst case", 1.0),
         ),
         run=residency, minutes=2, settings="look-ahead: other planted graphs",
+    ),
+    Row(
+        name="order-cluster",
+        measures=(
+            _measure("FIFO, 20 % of the rows, fan-outs 10,10, 5 epochs: rows missed with --batch-order cluster over "
+                     "random order, graph of large diameter"),
+            _measure("the same over proximity order"),
+            _measure("the same over random order on a graph with hubs"),
+            _measure("the same over proximity order on a graph with hubs"),
+        ),
+        run=by_cluster, minutes=4, settings="parts: the command's default",
     ),
 )  # fmt: skip

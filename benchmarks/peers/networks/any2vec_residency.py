@@ -14,10 +14,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from any2vec.data.graph.reader import read_graph
+from any2vec.models.networks.config import GraphSAGE
 from any2vec.models.networks.hot_rows import SCORES, Asked, highest
 from any2vec.plan.lookahead.oracle import NextUseOracle
+from any2vec.plan.order.clusters import ClusterOrder
 from any2vec.plan.order.proximity import ProximityOrder
 from any2vec.plan.order.shuffle import random_order
+from any2vec.plan.sharding.clusters import find_clusters
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from any2vec.tables.residency.residency import Residency
 from any2vec.tasks.graphs.planning import batches_ahead
@@ -35,16 +38,30 @@ def main() -> None:
     labels = rng.integers(0, CLASSES, len(train))
     found = []
     for order in orders:
-        near = ProximityOrder(csr, train, labels, int(batch), SEED) if order == "proximity" else None
+        near = order_of(order, csr, train, labels, int(batch))
         batches = list(read(csr, train, near, int(batch), int(epochs)))
         per_epoch = len(batches) // int(epochs)
         about = {"order": order, "rows": sum(map(len, batches)) / len(batches), "nodes": num, "batches": len(batches)}
-        about["sequences"] = near.num_sequences if near else 0
+        about["sequences"] = near.num_sequences if isinstance(near, ProximityOrder) else 0
+        about["about"] = near.sentence() if near else order
         asked = Asked(csr, train, lambda made=batches[:per_epoch]: made)  # type: ignore[misc]
         for share in shares:
             missed = {policy: misses(batches, policy, int(share * num), asked) for policy in policies}
             found.append(about | {"share": share, "missed": {name: one / len(batches) for name, one in missed.items()}})
     print(json.dumps({"found": found}))
+
+
+def order_of(
+    name: str, csr: Csr, train: np.ndarray, labels: np.ndarray, batch: int
+) -> ProximityOrder | ClusterOrder | None:
+    """As a run makes it; None: random."""
+    if name == "proximity":
+        return ProximityOrder(csr, train, labels, batch, SEED)
+    if name == "cluster":
+        model = GraphSAGE(batch_size=batch, batch_order="cluster")
+        found = find_clusters(csr, model.parts_of(len(train)), model.partitioner, SEED)
+        return ClusterOrder(found.part_N[train], found.num, SEED, found.sentence())
+    return None
 
 
 def opened(path: str) -> Csr:
@@ -55,7 +72,9 @@ def opened(path: str) -> Csr:
         return Csr(stored["indptr"], stored["indices"], np.empty(0, np.float32))
 
 
-def read(csr: Csr, train: np.ndarray, near: ProximityOrder | None, size: int, epochs: int) -> Iterator[np.ndarray]:
+def read(
+    csr: Csr, train: np.ndarray, near: ProximityOrder | ClusterOrder | None, size: int, epochs: int
+) -> Iterator[np.ndarray]:
     """The rows that each batch reads, int64, ascending."""
     sampler = NeighborSampler(csr, NeighborOptions(fanouts=(10, 10), seed=SEED))
     for epoch in range(epochs):
