@@ -25,7 +25,7 @@ from any2vec.nn.layerwise.cut import cut
 from any2vec.nn.layerwise.trace import NotTracedError
 from any2vec.types import Csr
 
-NODES, COLUMNS, CLASSES, HIDDEN = 4000, 12, 3, 32
+NODES, COLUMNS, CLASSES, HIDDEN = 5000, 12, 3, 32
 
 CASES = [(kind, True) for kind in ZOO] + [(kind, False) for kind in ("stack-sage", "skips", "parallel")]
 
@@ -87,7 +87,7 @@ def test_layer_by_layer_it_is_the_whole_graph(csr: Csr, features: np.ndarray, ki
 
 @pytest.mark.parametrize("kind", ["residual", "parallel", "jumping-cat"])
 def test_of_some_nodes(csr: Csr, features: np.ndarray, kind: str) -> None:
-    network, nodes = network_of(ZOO[kind]), np.array([3999, 7, 7, 35])
+    network, nodes = network_of(ZOO[kind]), np.array([4999, 7, 7, 35])
     _, scores = over(network, csr, features).hidden_and_scores(network, nodes)
     np.testing.assert_allclose(scores, whole(network, csr, features)[nodes], atol=1e-5)
 
