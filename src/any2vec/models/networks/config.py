@@ -363,7 +363,7 @@ class SGC(GraphNetwork):
 class OwnModule(GraphNetwork):
     """A `torch.nn.Module` of PyTorch Geometric's layers, from a package or a file of the current folder.
 
-    It is made as Class(in_channels=..., out_channels=..., **module_args), of the columns of features and the number of
+    It is made as `Class(in_channels=..., out_channels=..., **module_args)`, of the columns of features and number of
     classes, and called as forward(x, edge_index), which gives a row of scores a node. In training the rows of a batch
     are its seeds, then what each hop has found. All nodes are scored layer by layer where torch.fx can trace it.
     """
