@@ -367,7 +367,6 @@ BAD_OPTIONS = [
     ({"fanouts": "3"}, "fanouts must be 2 whole numbers"),
     ({"fanouts": "3,x"}, "fanouts must be 2 whole numbers"),
     ({"fanouts": "3,0"}, "fanouts must be 2 whole numbers"),
-    ({"sampling": "full-graph", "objective": "links", "node_order": "rcm"}, "node_order is for objective classes"),
     ({"node_order": "rcm"}, "node_order is of sampling full-graph, and does nothing with neighbors"),
     ({"sampling": "full-graph", "node_order": "random"}, "node_order must be one of none"),
     ({"sampling": "full-graph", "batch_size": 7}, "batch_size does nothing with sampling full-graph"),

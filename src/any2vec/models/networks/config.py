@@ -191,8 +191,6 @@ class ObjectiveNetwork(LayeredNetwork):
         for name in ("num_negatives", "negatives", "val_share", "test_share", "walk_length"):
             if name not in used and getattr(self, name) != default[name].default:
                 raise InputError(f"{name} does nothing with objective {self.objective}; leave it out.")
-        if self.objective != "classes" and self.node_order != "none":
-            raise InputError("node_order is for objective classes; leave it out.")
         if self.objective != "classes" and self.batch_order == "proximity":
             raise InputError("batch_order proximity mixes batches by class: it is for objective classes; leave it out.")
         for name, value in (("sampling", self.sampling), ("batch_order", self.batch_order)):
