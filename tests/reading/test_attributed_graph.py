@@ -120,6 +120,44 @@ def test_without_features_nodes_are_those_of_the_edges(tmp_path: Path) -> None:
     assert list(words.keys) == ["b", "a", "c"] and words.rows("val").tolist() == [1]
 
 
+def test_integers_in_memory_are_known_by_their_ids_as_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "e").write_text("1 2\n2 3\n")
+    split = {"train": [1, 3], "test": [2]}
+    for name, source in (("file", tmp_path / "e"), ("pairs", [(1, 2), (2, 3)])):
+        graph = write_graph(source, tmp_path / name, split=split)
+        assert list(graph.keys) == ["1", "2", "3"] and graph.splits.tolist() == [[0, 2, 0]], name
+    with pytest.raises(DataError, match="node '0' is not there"):
+        write_graph([(1, 2), (2, 3)], tmp_path / "none", split={"train": [0]})
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_labels_in_memory_may_be_names_and_dicts(tmp_path: Path, several: bool) -> None:
+    (tmp_path / "labels").write_text("a 10\nc 9\n" + "c 10\n" * several)
+    of_node: dict[str, Any] = {"a": 10, "c": [9, "10"] if several else [9], "b": None}
+    edges = [("b", "a"), ("a", "c")]
+    given = {"file": tmp_path / "labels", "dict": of_node}
+    if not several:
+        given |= {"names": [None, 10, "9"], "array": np.array(["", "10", "9"])}
+    for name, labels in given.items():
+        graph = write_graph(edges, tmp_path / name, labels=labels)
+        assert graph.classes == ["9", "10"] and graph.labels is not None, name
+        assert graph.labels.tolist() == ([[0, 0], [0, 1], [1, 1]] if several else [-1, 1, 0]), name
+    for labels, said in (
+        ({"z": "x"}, "node 'z' is not there"), ({"a": None}, "name no class of any node"), ({}, "name no class"),
+        ([["x"], ["x", "y"], []], "give a dict of node -> classes"), (["x", "y"], "one for each of 3 nodes"),
+    ):  # fmt: skip
+        with pytest.raises(DataError, match=said):
+            write_graph(edges, tmp_path / "bad", labels=labels)
+
+
+def test_missing_names_of_pandas_are_no_classes(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    for kind in ("string", object):
+        labels = pandas.Series(["x", None, "y"], dtype=kind)
+        graph = write_graph([(0, 1), (1, 2)], tmp_path / str(kind), labels=labels)
+        assert graph.labels is not None and graph.labels.tolist() == [0, -1, 1] and graph.classes == ["x", "y"]
+
+
 def test_text_of_several_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some megabytes: ids are found, and wrong lines named, as in one piece."""
     monkeypatch.setattr("any2vec.tasks.graphs.build._FEW", 1000)
@@ -243,7 +281,7 @@ def bad(folder: Path, edges: str = "0 1\n1 2\n", **options: Any) -> Any:
         ({"features": np.array([[0.0], [1e5], [1.0]]), "feature_type": "float16"}, "beyond what float16"),
         ({"feature_type": "int4"}, "feature_type must be one of float32, float16, int8, got 'int4'"),
         ({"labels": [0, 1]}, "one for each of 3 nodes"), ({"labels": [0, 1, -2]}, "labels must be"),
-        ({"labels": np.array([0, 1, None])}, "labels must be"), ({"split": {"train": [0], "val": [0]}}, "a node twice"),
+        ({"labels": np.array([0j, 1, 2])}, "labels must be"), ({"split": {"train": [0], "val": [0]}}, "a node twice"),
         ({"labels": [0, 1, 1 << 40]}, "whole numbers below 65,536"), ({"split": np.ones(3, bool)}, "must hold 0"),
         ({"split": {"val": np.ones(2, bool)}}, "a mask of (2,), not one of 3 nodes"),
         ({"split": {"train": [9]}}, "node '9' is not there"), ({"split": {"trian": [1]}}, "a part 'trian'"),

@@ -18,7 +18,7 @@ import any2vec
 from any2vec import GCN, AttributedGraph, DataError, FormatError, GraphSAGE, InputError, NetworkClassifier, NodeOptions
 from any2vec.data.attributed.predictions import Predicted
 from any2vec.evaluate.graph.scores import score_of
-from any2vec.models.networks.config import APPNP, GAT, GIN, NETWORK, SGC, GATv2
+from any2vec.models.networks.config import APPNP, GAT, GIN, NETWORK, RGCN, SGC, GATv2
 from any2vec.models.networks.network import Block, GcnLayer, Network, SageLayer, block_of, blocks_of
 from any2vec.plan.sharding.node_orders import node_order
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
@@ -288,6 +288,36 @@ def test_edges_with_features_are_the_graph_that_they_make(graph: AttributedGraph
     nodes = NodeOptions(features=tmp_path / "x.npy", labels=tmp_path / "labels.tsv", split=tmp_path / "split.tsv")
     one = trained(graph.folder.parent / "edges.tsv", MODELS[0], nodes=nodes)
     assert np.array_equal(one.embeddings.vectors, trained(graph, MODELS[0]).embeddings.vectors)
+
+
+def test_keys_are_of_the_type_of_the_nodes(tmp_path: Path) -> None:
+    ring = [(7 + node, 7 + (node + 1) % 12) for node in range(12)]
+    x_ND = np.eye(12, dtype=np.float32)
+    label = {7 + node: ("even", "odd")[node % 2] for node in range(12)}
+    named = {"rows": x_ND, "ids": any2vec.Embeddings(range(7, 19), x_ND)}
+    named["names"] = any2vec.Embeddings([str(node) for node in range(7, 19)], x_ND)
+    edges = {"rows": [(a - 7, b - 7) for a, b in ring], "ids": ring, "names": [(str(a), str(b)) for a, b in ring]}
+    keys: dict[str, list[Any]] = {"rows": [*range(12)], "ids": [*range(7, 19)], "names": [*map(str, range(7, 19))]}
+    for kind, features in named.items():
+        labels: Any = [*label.values()] if kind == "rows" else label
+        nodes = NodeOptions(features=features, labels=labels)
+        found = any2vec.fit(GCN(hidden=4), edges[kind], nodes=nodes, epochs=1, out=tmp_path / kind)
+        assert found.scorer.classes == ["even", "odd"]
+        for vectors in (found.embeddings, any2vec.Embeddings.load(tmp_path / kind)):
+            assert list(vectors) == keys[kind], kind
+            assert type(vectors.nearest(keys[kind][0], 1)[0][0]) is type(keys[kind][0])
+            assert (vectors[str(keys[kind][3])] == vectors.vectors[3]).all()
+
+
+def test_keys_of_triples_are_of_their_type(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("0 r 1\n1 r 2\n")
+    sources: dict[str, tuple[Any, type]] = {
+        "text": (tmp_path / "text", int), "integers": ([(0, 4, 1), (1, 4, 2)], int),
+        "names": ([("0", "r", "1"), ("1", "r", "2")], str),
+    }  # fmt: skip
+    for source, kind in sources.values():
+        found = any2vec.fit(RGCN(hidden=4), source, nodes=NodeOptions(labels=[0, 1, 1]), epochs=1)
+        assert list(found.embeddings) == [kind(key) for key in "012"]
 
 
 def test_the_command(graph: AttributedGraph, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -178,9 +178,9 @@ class NodeOptions:
     """Features and classes of nodes: files, or what is in memory.
 
     In Python features are also an array (N, D), a SciPy sparse one (.npz holds one, too), or `Embeddings`; labels also
-    int (N,), -1 where a node has no class (of GAMLP also names of classes, None for none, or a dict of node -> class);
-    split also a dict of name -> rows. The linear model has the same augmented features, its penalty chosen on the val
-    nodes.
+    int (N,), -1 where a node has no class, names of classes, None for none, or a dict of node -> class (of graph
+    networks also several classes: a dict of node -> list, or 0 and 1 (N, C)); split also a dict of name -> rows. The
+    linear model has the same augmented features, its penalty chosen on the val nodes.
 
     Raises (when they are read):
         DataError: a file is missing or damaged, or shapes do not fit the graph.

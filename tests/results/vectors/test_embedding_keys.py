@@ -56,6 +56,18 @@ def test_integer_keys_come_out_as_integers() -> None:
     assert found.to_numpy()[0] == [7, 5, -3]
 
 
+@pytest.mark.parametrize("kind", ["range", "index", "series", "tensor"])
+def test_integers_of_any_sequence_are_keys(kind: str) -> None:
+    keys: Any = range(5, 8)
+    if kind in ("index", "series"):
+        pandas = pytest.importorskip("pandas")
+        keys = pandas.Index(keys) if kind == "index" else pandas.Series(keys)
+    elif kind == "tensor":
+        keys = pytest.importorskip("torch").arange(5, 8)
+    found = Embeddings(keys, np.eye(3, dtype=np.float32))
+    assert list(found) == [5, 6, 7] and found.row(6) == found.row("6") == 1 and type(found.keys[0]) is int
+
+
 @pytest.mark.parametrize("name", ["run", "run.safetensors", "run.parquet", "run.arrow", "run.npz"])
 def test_integer_keys_stay_integers_in_files(tmp_path: Path, name: str) -> None:
     numbers().save(tmp_path / name)

@@ -2,7 +2,7 @@
 
 On disk, a folder; every array is a .npy file with a header of 128 bytes, mapped when the folder is opened:
     meta.json        {"format": "any2vec-attributed-graph", "version": 1, "is_directed", "num_edges", "classes",
-                     "relations": names of the edge types, "node_types": [[name, how many], ...],
+                     "integer_keys", "relations": names of the edge types, "node_types": [[name, how many], ...],
                      "arrays": {name: {"dtype", "shape", "blake2b"}}}
     indptr, indices  int64 (N + 1,), int32 (E,): row v holds the sources of the edges into v, ascending
     weights          float32 (E,); edge_types int32 (E,); each where there are any
@@ -27,6 +27,7 @@ from any2vec.data.attributed.row_file import RowFile
 from any2vec.data.io.array_file import map_array
 from any2vec.data.io.files import content_hash
 from any2vec.data.io.storage import FileCheck, format_of_folder, read_meta
+from any2vec.data.vocab.user_keys import INTEGERS
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import FormatError, InputError
 from any2vec.types import Csr
@@ -68,9 +69,9 @@ class AttributedGraph:
             self.features = FeatureRows(arrays["features"], arrays.get("scales", floats))
         self.labels = arrays.get("labels")
         self.splits = arrays.get("splits", np.empty((0, len(self)), np.int8))
-        self.keys: Sequence[str] = (
-            Keys(arrays["words"], arrays["offsets"]) if "words" in arrays else _Numbers(len(self))
-        )
+        self.keys: Sequence[str] = _Numbers(len(self), meta.get(INTEGERS) is not False)
+        if "words" in arrays:
+            self.keys = Keys(arrays["words"], arrays["offsets"], meta.get(INTEGERS) is True)
         self._arrays = arrays
 
     def __len__(self) -> int:
@@ -244,8 +245,8 @@ class AttributedGraph:
 class _Numbers(Sequence[str]):
     """Keys of nodes that are numbered, none of which is kept."""
 
-    def __init__(self, num: int) -> None:
-        self._rows = range(num)
+    def __init__(self, num: int, are_integers: bool) -> None:
+        self._rows, self.are_integers = range(num), are_integers
 
     def __len__(self) -> int:
         return len(self._rows)

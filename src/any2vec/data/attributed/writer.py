@@ -15,6 +15,7 @@ from any2vec.data.attributed.graph import FORMAT, VERSION
 from any2vec.data.io.array_file import ArrayFile, map_array
 from any2vec.data.io.files import content_hash
 from any2vec.data.io.storage import write_json
+from any2vec.data.vocab.user_keys import INTEGERS
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import DataError
 
@@ -106,12 +107,13 @@ class GraphWriter(ExitStack):
 
     def finish(
         self, is_directed: bool, num_edges: int, classes: Sequence[str], relations: Sequence[str] = (),
-        node_types: Mapping[str, int] | None = None,
+        node_types: Mapping[str, int] | None = None, are_integers: bool = True,
     ) -> None:  # fmt: skip
-        """Write meta.json, with a checksum of each file."""
+        """Write meta.json, with a checksum of each file; are_integers: the nodes' keys, as their user knows them."""
         for name, known in self.arrays.items():
             known["blake2b"] = content_hash(self.folder / f"{name}.npy")
-        meta = {"format": FORMAT, "version": VERSION, "is_directed": is_directed, "num_edges": num_edges}
+        meta: dict[str, Any] = {"format": FORMAT, "version": VERSION, INTEGERS: are_integers}
+        meta |= {"is_directed": is_directed, "num_edges": num_edges}
         meta |= {"relations": list(relations)} if relations else {}
         meta |= {"node_types": [[name, num] for name, num in node_types.items()]} if node_types else {}
         write_json(self.folder / "meta.json", meta | {"classes": list(classes), "arrays": self.arrays})

@@ -48,7 +48,7 @@ class UserKeys(Sequence[Key]):
         """as they are kept"""
         self.are_integers = bool(getattr(keys, "are_integers", False) if are_integers is None else are_integers)
         self._rows: dict[str, int] | None = None
-        keys = keys.tolist() if isinstance(keys, np.ndarray) else keys
+        keys = keys.tolist() if hasattr(keys, "tolist") else list(keys) if isinstance(keys, range) else keys
         if isinstance(keys, UserKeys):
             self.names, self._rows = keys.names, keys._rows
         elif not isinstance(keys, list | tuple) or all(isinstance(key, str) for key in keys):

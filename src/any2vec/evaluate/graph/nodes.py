@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -80,12 +80,18 @@ def read_labels(path: Path, known: Embeddings | None = None) -> tuple[list[str],
         raise DataError(f"{path.name}: there are no labels in it.")
     nodes = {node: row for row, node in enumerate(dict.fromkeys(node for node, _ in pairs))}
     found = {label for _, label in pairs}
-    names = sorted(found, key=int) if all(re.fullmatch(r"-?\d{1,18}", name) for name in found) else sorted(found)
+    names = in_order(found)
     column = {name: index for index, name in enumerate(names)}
     truth = np.zeros((len(nodes), len(names)), dtype=bool)
     for node, label in pairs:
         truth[nodes[node], column[label]] = True
     return list(nodes), names, truth
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Names of classes sorted, as numbers where all are."""
+    known = list(names)
+    return sorted(known, key=int if all(re.fullmatch(r"-?\d{1,18}", name) for name in known) else None)
 
 
 def f1_scores(truth_NL: np.ndarray, predicted_NL: np.ndarray) -> tuple[float, float]:

@@ -36,7 +36,8 @@ class BuildOptions:
     features: Any = None
     """.npy or .npz file, vectors by node id; in Python also an array (N, D), a SciPy sparse one, or `Embeddings`"""
     labels: Any = None
-    """file of lines `node class`; in Python also int (N,), -1 for none, or 0 and 1 (N, C)"""
+    """file of lines `node class`; in Python also int (N,), -1 for none; names (N,), None for none; 0 and 1 (N, C); or a
+    dict of node -> class, or a list of classes"""
     split: Any = None
     """file of lines `node train|val|test`, or .npz with `split` (S, N); in Python also a dict or an array"""
     split_index: int | None = None
@@ -80,7 +81,9 @@ def write_graph(
         options = replace(options, **{name: value for name, value in own.items() if getattr(options, name) is None})
         return _written(edges, Path(out), options, _opened(options), overwrite)
     found = _opened(options)
-    known = None if found is None else Nodes(found.matrix.shape[0], found.keys, features=found.name)
+    known = None
+    if found is not None:
+        known = Nodes(found.matrix.shape[0], found.keys, features=found.name, are_integers=found.are_integers)
     if options.edge_types is not None:
         edges = typed_edges(source, options.edge_types, reading, known, stage)
         return _written(edges, Path(out), options, found, overwrite)
@@ -139,7 +142,9 @@ def _written(
         elif nodes.ids is not None:
             writer.put_keys(integer_keys(nodes.ids))
         num_edges = writer.put_edges(edges.pieces(), edges.is_directed, options.out_neighbors, edges.name)
-        writer.finish(edges.is_directed, num_edges, classes, edges.relations, edges.node_types)
+        writer.finish(
+            edges.is_directed, num_edges, classes, edges.relations, edges.node_types, nodes.are_integers
+        )  # fmt: skip
     return AttributedGraph.open(out)
 
 
@@ -149,8 +154,7 @@ def _in_pieces(name: str, options: GraphOptions, known: Nodes | None, stage: Sta
         ids = _ids_of((src, dst) for src, dst, _ in read_pieces(name, options, as_reading(stage)))
         if len(ids) > MAX_NODES:
             raise DataError(f"{name} has {len(ids):,} nodes; {MAX_NODES:,} is the most.")
-        are_rows = int(ids[0]) == 0 and int(ids[-1]) == len(ids) - 1
-        nodes = Nodes(len(ids), ids=None if are_rows else ids)
+        nodes = Nodes.of_ids(ids)
 
     def pieces() -> Iterator[Any]:
         for src, dst, weights in read_pieces(name, options, as_reading(stage)):
@@ -182,7 +186,7 @@ def _distinct(parts: list[np.ndarray]) -> np.ndarray:
 def _whole(source: Any, options: GraphOptions, known: Nodes | None, stage: Stage | None) -> EdgeSource:
     graph: Graph = read_graph(source, options, progress=as_reading(stage))
     name = display(source) if isinstance(source, str | Path) else "The graph"
-    nodes = known or Nodes(len(graph), graph.keys)
+    nodes = known or _nodes_of(graph)
     row_V = np.arange(len(graph)) if known is None else nodes.rows(list(graph.keys), name)
     src = np.repeat(row_V, np.diff(graph.csr.indptr)).astype(np.int32)
     dst = row_V[graph.csr.indices].astype(np.int32)
@@ -191,3 +195,10 @@ def _whole(source: Any, options: GraphOptions, known: Nodes | None, stage: Stage
         once = src <= dst
         src, dst, weights = src[once], dst[once], weights[once] if len(weights) else weights
     return EdgeSource(nodes, lambda: iter([(src, dst, weights, NO_TYPES)]), graph.is_directed, name)
+
+
+def _nodes_of(graph: Graph) -> Nodes:
+    """Integers are known by their ids, as where a file of them goes through in pieces."""
+    if getattr(graph.keys, "are_integers", False):
+        return Nodes.of_ids(np.fromiter(map(int, graph.keys), np.int64, len(graph)))
+    return Nodes(len(graph), graph.keys)

@@ -67,7 +67,8 @@ def typed_edges(
     reading = TripleOptions(delimiter=options.delimiter, header=options.header, use_columns=columns)
     found = read_triples(source, reading, is_relation_last=where == LAST, progress=as_reading(stage))
     name = display(str(source)) if is_file else "The graph"
-    nodes, row_V = _nodes(found, known, name)
+    is_text = is_file and not is_columns and not Path(source).is_dir()
+    nodes, row_V = _nodes(found, known, name, is_text)
     pieces = [(row_V[found.head], row_V[found.tail], _NO_WEIGHTS, np.asarray(found.relation, np.int32))]
     return EdgeSource(nodes, lambda: iter(pieces), True, name, list(found.relations))
 
@@ -85,8 +86,8 @@ def _columns(source: Any, form: str | None, types: str, ends: str | None) -> str
     return f"{chosen[0]},{types},{chosen[1]}"
 
 
-def _nodes(found: Triples, known: Nodes | None, name: str) -> tuple[Nodes, np.ndarray]:
-    """(the nodes, the row of each of the V names, int32)."""
+def _nodes(found: Triples, known: Nodes | None, name: str, is_text: bool) -> tuple[Nodes, np.ndarray]:
+    """(the nodes, the row of each of the V names, int32); is_text: whole numbers have no other type."""
     names = list(found.entities)
     if known is not None:
         return known, known.rows(names, name).astype(np.int32)
@@ -96,8 +97,7 @@ def _nodes(found: Triples, known: Nodes | None, name: str) -> tuple[Nodes, np.nd
     order = np.argsort(ids)
     row_V = np.empty(len(ids), np.int32)
     row_V[order] = np.arange(len(ids))
-    are_rows = ids[order[0]] == 0 and ids[order[-1]] == len(ids) - 1
-    return Nodes(len(ids), ids=None if are_rows else ids[order]), row_V
+    return Nodes.of_ids(ids[order], is_text or found.entities.are_integers), row_V
 
 
 def _integers(names: list[str]) -> np.ndarray | None:

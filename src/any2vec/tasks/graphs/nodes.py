@@ -6,7 +6,7 @@ Legend: N nodes, M names or ids, C classes, S splits.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 from any2vec.data.attributed.graph import SPLITS
 from any2vec.errors import DataError, InputError
 from any2vec.evaluate.graph.nodes import read_labels
-from any2vec.tasks.layers.prepare import read_split
+from any2vec.tasks.layers.prepare import named_labels, read_split
 
 MAX_CLASSES = 1 << 16
 """of labels that are numbers"""
@@ -30,12 +30,22 @@ class Nodes:
         keys: of each row; None: a node's name is its number, or the id in `ids`.
         ids: int64 (N,), ascending.
         features: name of the matrix whose rows are the nodes; empty: there is none.
+        are_integers: the nodes' keys, as their user knows them; None: as `keys` say themselves, and numbers are.
     """
 
     def __init__(
-        self, num: int, keys: Sequence[str] | None = None, ids: np.ndarray | None = None, features: str = ""
-    ) -> None:
+        self, num: int, keys: Sequence[str] | None = None, ids: np.ndarray | None = None, features: str = "",
+        are_integers: bool | None = None,
+    ) -> None:  # fmt: skip
         self.num, self.keys, self.ids, self.features = num, keys, ids, features
+        are_known = keys is None or bool(getattr(keys, "are_integers", False))
+        self.are_integers = are_known if are_integers is None else are_integers
+
+    @classmethod
+    def of_ids(cls, ids: np.ndarray, are_integers: bool = True) -> Nodes:
+        """Nodes by their ids, int64 (N,), ascending."""
+        are_rows = int(ids[0]) == 0 and int(ids[-1]) == len(ids) - 1
+        return cls(len(ids), ids=None if are_rows else ids, are_integers=are_integers)
 
     @property
     def _are(self) -> str:
@@ -80,38 +90,67 @@ class Nodes:
 def node_labels(source: Any, nodes: Nodes) -> tuple[np.ndarray, list[str]]:
     """(int32 (N,), -1 for none, or uint8 (N, C) where a node has several classes; names of the classes).
 
-    source: a file of lines `node class`, or an array: whole numbers (N,) from 0, -1 for none; or 0 and 1 (N, C).
+    source: a file of lines `node class`; a dict of node -> class, or classes; or an array: whole numbers (N,) from 0,
+    -1 for none; names (N,), None for none; or 0 and 1 (N, C).
 
     Raises:
         DataError: it cannot be read, or a node is not there.
     """
     if isinstance(source, str | Path):
-        names, classes, truth_MC = read_labels(Path(source))
-        rows = nodes.rows(names, Path(source).name)
-        if (truth_MC.sum(axis=1) > 1).any():
-            several = np.zeros((nodes.num, len(classes)), np.uint8)
-            several[rows] = truth_MC
-            return several, classes
-        label_N = np.full(nodes.num, -1, np.int32)
-        label_N[rows] = truth_MC.argmax(axis=1)
-        return label_N, classes
-    found = np.asarray(source)
+        return _of_named(*read_labels(Path(source)), nodes, Path(source).name)
+    if isinstance(source, Mapping):
+        return _of_named(*_of_mapping(source), nodes, "The labels")
+    try:
+        found = np.asarray(source)
+    except ValueError:
+        raise DataError(
+            "The labels are lists of different lengths; for several classes a node give a dict of node -> classes."
+        ) from None
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.dtype.kind == "f" and np.isin(found[~np.isnan(found)], np.arange(-1, MAX_CLASSES)).all():
         found = np.where(np.isnan(found), -1, found).astype(np.int64)  # as OGB has them
     if found.ndim == 2 and len(found) == nodes.num and np.isin(found, (0, 1)).all():
         return found.astype(np.uint8), [str(name) for name in range(found.shape[1])]
+    if found.shape == (nodes.num,) and found.dtype.kind in "OUT":
+        label_N, names = named_labels(found)
+        return label_N.astype(np.int32), names
     if (
         found.shape != (nodes.num,)
         or found.dtype.kind not in "iu"
         or not -1 <= found.min() <= found.max() < MAX_CLASSES
     ):
         raise DataError(
-            f"labels must be whole numbers below {MAX_CLASSES:,}, or -1 for none, one for each of {nodes.num:,} nodes, "
-            f"or 0 and 1 a node and class, got {found.dtype} of {found.shape}."
+            f"labels must be whole numbers below {MAX_CLASSES:,} (-1 for none) or names (None for none), one for each "
+            f"of {nodes.num:,} nodes, or 0 and 1 a node and class, got {found.dtype} of {found.shape}."
         )
     return found.astype(np.int32), [str(name) for name in range(int(found.max()) + 1)]
+
+
+def _of_named(
+    names: Sequence[str], classes: list[str], truth_MC: np.ndarray, nodes: Nodes, where: str
+) -> tuple[np.ndarray, list[str]]:
+    """As `node_labels`, of nodes by name and who has which class."""
+    rows = nodes.rows(names, where)
+    if (truth_MC.sum(axis=1) > 1).any():
+        several = np.zeros((nodes.num, len(classes)), np.uint8)
+        several[rows] = truth_MC
+        return several, classes
+    label_N = np.full(nodes.num, -1, np.int32)
+    label_N[rows] = np.where(truth_MC.any(axis=1), truth_MC.argmax(axis=1), -1)
+    return label_N, classes
+
+
+def _of_mapping(source: Mapping[Any, Any]) -> tuple[list[str], list[str], np.ndarray]:
+    """As `read_labels`, of node -> class, or a list, a set or an array of classes; None for none."""
+    given = [list(one) if isinstance(one, list | tuple | Set | np.ndarray) else [one] for one in source.values()]
+    class_P = np.empty(sum(map(len, given)), object)
+    class_P[:] = [one for several in given for one in several]
+    label_P, classes = named_labels(class_P)
+    place_P = np.repeat(np.arange(len(given)), [len(several) for several in given])
+    truth_MC = np.zeros((len(given), len(classes)), bool)
+    truth_MC[place_P[label_P >= 0], label_P[label_P >= 0]] = True
+    return [str(node) for node in source], classes, truth_MC
 
 
 def node_splits(source: Any, index: int | None, nodes: Nodes) -> np.ndarray:

@@ -89,7 +89,7 @@ class NetworkProgram(InMemoryProgram):
 
     def result(self, agreed: State) -> Result:
         scorer, vectors, score_NC = self._score()
-        keys, data = list(self.prepared.graph.keys), self.prepared.data
+        keys, data = self.prepared.graph.keys, self.prepared.data
         embeddings = Embeddings(keys, vectors, meta={"model": self.request.spec.model.as_dict()})
         if isinstance(scorer, NetworkEncoder):
             return Result(embeddings, scorer=scorer, parts={NETWORK: scorer})

@@ -24,7 +24,7 @@ from any2vec.data.vocab.user_keys import UserKeys
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, FormatError, InputError
 from any2vec.evaluate.graph.logistic import PENALTIES, linear_models
-from any2vec.evaluate.graph.nodes import read_labels
+from any2vec.evaluate.graph.nodes import in_order, read_labels
 from any2vec.evaluate.reading import read_lines
 from any2vec.models.layers.classifier import NodeClassifier, psi_of, row_sums_to_one
 from any2vec.models.layers.ga_mlp import GAMLP
@@ -188,17 +188,29 @@ def open_features(source: Any) -> OpenFeatures:
     return OpenFeatures(None, open_matrix(source, name), name)
 
 
-def _named_labels(found: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """As `_labels`, of names of classes, (N,); None, NaN, -1 and "" are none."""
-    is_known = np.array([is_class(one) for one in found.tolist()])
+def named_labels(found: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """(class of each node, int64, -1 for none; the classes, as `read_labels` orders them) of names, (N,).
+
+    None, NaN, -1 and "" are none.
+
+    Raises:
+        DataError: none has a class.
+    """
+    is_known = np.array([is_class(one) for one in found.tolist()], bool)
+    if not is_known.any():
+        raise DataError("The labels name no class of any node; give some nodes one.")
+    names, label_P = np.unique(found[is_known].astype(str), return_inverse=True)
+    classes = in_order(names.tolist())
+    place_of = {name: place for place, name in enumerate(classes)}
     label_N = np.full(len(found), -1, np.int64)
-    names, label_N[is_known] = np.unique(found[is_known].astype(str), return_inverse=True)
-    return label_N, names.tolist()
+    label_N[is_known] = np.array([place_of[name] for name in names.tolist()])[label_P]
+    return label_N, classes
 
 
 def is_class(name: Any) -> bool:
     """Whether it is a class: not None, NaN, -1 or nothing."""
-    return name is not None and name == name and name not in (-1, "")
+    is_missing = name is None or type(name).__name__ == "NAType"  # as pandas has it, which equals nothing
+    return not is_missing and name == name and name not in (-1, "")
 
 
 def _labels(source: Any, row_of: dict[str, int]) -> tuple[np.ndarray, list[str]]:
@@ -212,7 +224,7 @@ def _labels(source: Any, row_of: dict[str, int]) -> tuple[np.ndarray, list[str]]
     elif not isinstance(source, str | Path):
         found = np.asarray(source)
         if found.shape == label_N.shape and found.dtype.kind in "OUT":
-            return _named_labels(found)
+            return named_labels(found)
         if found.shape != label_N.shape or found.dtype.kind not in "iu" or (found < -1).any():
             raise DataError(
                 f"labels must be whole numbers from 0 (-1 for none) or names (None for none), one for each of "
