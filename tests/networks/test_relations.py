@@ -156,6 +156,8 @@ def test_layer_gives_the_same_bits_again() -> None:
         (lambda x, e, t: RGCNConv(4, 3, 5)(x, e, t[1:]), "one for each of 50 edges"),
         (lambda x, e, t: RGCNConv(4, 3, 5)(x, e + 9, t), r"edge_index\[0\] must be from 0 to 11"),
         (lambda x, e, t: RGCNConv(4, 3, 5)(torch.arange(12), e, t), "must be nodes, .* from 0 to 3"),
+        (lambda x, e, t: RGCNConv(12, 3, 5)((torch.arange(12), torch.arange(1, 13)), e, t), "must be nodes, .* to 11"),
+        (lambda x, e, t: RGCNConv(12, 3, 5)(torch.arange(12).short(), e, t), "must be nodes, int64"),
         (lambda x, e, t: RGCNConv(12, 4, 5, num_blocks=2)(None, e, t), "num_blocks is for nodes with features"),
     ],
 )  # fmt: skip

@@ -77,13 +77,20 @@ def test_features_of_one_width_share_columns_and_others_do_not(tmp_path: Path) -
 
 def test_hetero_data_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    outside, several = hetero(), hetero()
+    outside, several, measured, single, split, few = (hetero() for _ in range(6))
     outside["paper", "by", "author"].edge_index = torch.tensor([[0], [AUTHORS]])
     several["author"].y = torch.zeros(AUTHORS, dtype=torch.long)
+    measured["paper"].y = torch.arange(PAPERS) + 0.5
+    single["paper"].y = torch.tensor(1)
+    split["paper"].train_mask = torch.ones(PAPERS, 2, dtype=torch.bool)
+    few["paper"].test_mask = torch.arange(2)
     for data, says in (
+        (measured, "classes of paper that are no whole numbers"), (single, "has 1 classes for 4 nodes of paper"),
+        (split, r"train masks of paper must be bool \(4,\), got bool \(4, 2\)"),
+        (few, r"test masks of paper must be bool \(4,\), got int64 \(2,\)"),
         (outside, "edges of paper__by__author lead outside the 3 nodes of author"),
         (several, "classes of paper, author; a network learns those of one type"),
-    ):
+    ):  # fmt: skip
         with pytest.raises(DataError, match=says):
             write_graph(data, tmp_path / "graph")
     assert not (tmp_path / "graph").exists()

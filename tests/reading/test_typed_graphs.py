@@ -130,3 +130,24 @@ def test_what_is_damaged_is_refused(tmp_path: Path, change: dict[str, Any]) -> N
     (tmp_path / "graph" / "meta.json").write_text(json.dumps(meta | change))
     with pytest.raises(FormatError, match="is damaged"):
         AttributedGraph.open(tmp_path / "graph").check_edges()
+
+
+@pytest.mark.parametrize("number", [-5, 1 << 30])
+def test_types_that_are_not_there_are_told_by_all_who_read_them(tmp_path: Path, number: int) -> None:
+    data, torch = pytest.importorskip("torch_geometric.data"), pytest.importorskip("torch")
+    edge_index = torch.tensor([[0, 1], [1, 0]])
+    given = data.Data(edge_index=edge_index, edge_type=torch.tensor([0, 1]), num_nodes=2)
+    graph = write_graph(given, tmp_path / "graph")
+    assert graph.relations == ["0", "1"]
+    types = np.load(tmp_path / "graph" / "edge_types.npy", mmap_mode="r+")
+    types[0] = number
+    types.flush()
+    for read in (AttributedGraph.describe, AttributedGraph.check_edges):
+        with pytest.raises(FormatError, match="is damaged"):
+            read(AttributedGraph.open(tmp_path / "graph"))
+    given.edge_type[0] = number
+    with pytest.raises(DataError, match=f"edge types from .*{number}"):
+        write_graph(given, tmp_path / "other")
+    given.edge_type = torch.tensor([0.5, 1])
+    with pytest.raises(DataError, match="give whole numbers from 0"):
+        write_graph(given, tmp_path / "other")

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from any2vec.checks import check_whole
+from any2vec.errors import InputError
 from any2vec.nn.aggregate import Neighbors, aggregate, check_range, check_tensors, spread
 from any2vec.plan.sharding.degree_blocks import diagonal_blocks, entries_within
 from any2vec.plan.sharding.graph import MAX_PARTS
@@ -27,6 +28,7 @@ _GAIN = 0.97
 """of the time without dense blocks, that with them must be below"""
 _TRIED = 16
 """blocks whose products are timed"""
+_NO_EDGES = torch.empty(2, 0, dtype=torch.int64)
 
 
 class DenseBlock(NamedTuple):
@@ -66,7 +68,15 @@ class BlockedGraph:
         """of the entries, those in dense blocks"""
 
     def sum(self, x: torch.Tensor) -> torch.Tensor:
-        """float32 (N, D): for each node the sum of its in-neighbors' rows x, float32 (N, D); with its gradient."""
+        """float32 (N, D): for each node the sum of its in-neighbors' rows x, float32 (N, D); with its gradient.
+
+        Raises:
+            InputError: x is of another kind, or not a row a node.
+        """
+        check_tensors(x, _NO_EDGES)
+        if x.dtype != torch.float32 or len(x) != len(self.rest.stop_F1) - 1:
+            num = len(self.rest.stop_F1) - 1
+            raise InputError(f"x must be float32, {num:,} rows, one a node; got {x.dtype} {tuple(x.shape)}.")
         found: torch.Tensor = _Sum.apply(x, self)
         return found
 

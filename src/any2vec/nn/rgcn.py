@@ -80,7 +80,7 @@ class RGCNConv(torch.nn.Module):
         """(F, out_channels).
 
         Args:
-            x: float rows (M, in_channels); whole numbers (M,): nodes without features, of [0, in_channels); None: all
+            x: float rows (M, in_channels); int64 (M,): nodes without features, of [0, in_channels); None: all
                 of these, in their order; or a pair, of neighbors and of the F nodes.
             edge_index: int64 (2, S): from row to row; or groups, of which nothing is checked.
             edge_type: whole numbers (S,) in [0, num_relations).
@@ -95,6 +95,8 @@ class RGCNConv(torch.nn.Module):
             raise InputError("num_blocks is for nodes with features; leave it out, or give float rows.")
         if not isinstance(edge_index, RelationGroups):
             edge_index = self._grouped(source, edge_index, edge_type, len(own))
+            if own is not source and self.root is not None and not own.is_floating_point():
+                _check_nodes(own, len(self.root))
         if source.is_floating_point():
             mean_GI = aggregate(source, edge_index.neighbors)
             found_GO: torch.Tensor = RelationProduct.apply(mean_GI, self._matrices(), edge_index.cut_R1)
@@ -126,8 +128,7 @@ class RGCNConv(torch.nn.Module):
             check_tensors(source, edge_index)
         else:
             check_tensors(torch.empty(len(source), 1), edge_index)
-            if source.ndim != 1 or (len(source) and not 0 <= int(source.min()) <= int(source.max()) < self._most):
-                raise InputError(f"x of whole numbers must be nodes, (nodes,) from 0 to {self._most - 1:,}.")
+            _check_nodes(source, self.weight.shape[-2])
         check_types(edge_type, edge_index.shape[1], self.num_relations)
         assert edge_type is not None
         type_S = edge_type.numpy()
@@ -136,6 +137,8 @@ class RGCNConv(torch.nn.Module):
             edge_index, type_S = edge_index[:, order], type_S[order.numpy()]
         return RelationGroups(neighbors_of(edge_index, len(source), num), type_S, self.num_relations)
 
-    @property
-    def _most(self) -> int:
-        return int(self.weight.shape[-2])
+
+def _check_nodes(nodes: torch.Tensor, num: int) -> None:
+    are_numbers = nodes.ndim == 1 and nodes.dtype in (torch.int64, torch.int32)
+    if not are_numbers or (len(nodes) and not 0 <= int(nodes.min()) <= int(nodes.max()) < num):
+        raise InputError(f"x of whole numbers must be nodes, int64 (nodes,) from 0 to {num - 1:,}.")

@@ -207,6 +207,14 @@ def test_threads_and_budgets_change_no_batch(
     assert small.summary["rows_missed"] > 0 == plain.summary["rows_missed"]
 
 
+def test_pairs_a_row_each_are_refused(graph: AttributedGraph) -> None:
+    scorer, pairs = trained(graph, LINKS, epochs=1).scorer, np.array([[0, 1], [2, 3], [4, 5]])
+    vectors = scorer.vectors(graph)
+    np.testing.assert_allclose(scorer.score(graph, pairs.T), (vectors[pairs[:, 0]] * vectors[pairs[:, 1]]).sum(1), 1e-4)
+    with pytest.raises(InputError, match=r"pairs must be whole numbers \(2, pairs\).* got shape \(3, 2\)"):
+        scorer.score(graph, pairs)
+
+
 def test_a_symmetric_graph_of_pyg_is_cut_as_an_undirected_one(graph: AttributedGraph, tmp_path: Path) -> None:
     src, dst = _entries(graph.csr)
     twice = np.stack([src, dst])

@@ -25,7 +25,8 @@ MODELS = [
     GCN(hidden=16, num_layers=3), GCN(hidden=8, jumping_knowledge="cat"), GAT(hidden=8, heads=2, output_heads=2),
     GATv2(hidden=8, heads=4, residual=True, dropout=0), GIN(hidden=8, train_eps=True),
     GIN(hidden=8, num_layers=3, jumping_knowledge="max", residual=True), GraphSAGE(hidden=8, jumping_knowledge="lstm"),
-    APPNP(hidden=8, hops=3), SGC(hops=2),
+    APPNP(hidden=8, hops=3), SGC(hops=2), GAT(hidden=8, heads=2, output_heads=2, jumping_knowledge="cat"),
+    GATv2(hidden=8, heads=2, jumping_knowledge="max", residual=True),
 ]  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 import any2vec
 from any2vec import InputError, NetworkClassifier, OwnModule
 from any2vec.cli.app import app
+from any2vec.models.modules.imported import factory_at
 from any2vec.models.modules.network import ModuleNetwork
 from any2vec.models.networks.config import GraphNetwork
 
@@ -156,8 +157,21 @@ def test_on_the_command_line(graph: any2vec.AttributedGraph, tmp_path: Path, mon
     assert scored.exit_code == 0 and len((tmp_path / "classes.tsv").read_text().splitlines()) == 90
     refused = call("train", "graphsage", str(graph.folder), "--epochs", "1", "--out", "sage", "--quiet")
     assert refused.exit_code == 0
+    several = call("score", "sage", str(graph.folder), str(graph.folder))
+    assert several.exit_code == 2 and "sage scores one file at a time, and 2 are given" in several.output
     other = call("score", "sage", str(graph.folder), *place)
     assert other.exit_code == 2 and "no module of your own" in other.output
+
+
+def test_no_file_of_the_current_folder_stands_in_for_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who trusts torch_geometric.nn:GraphSAGE trusts no file of that name that came with a run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "colorsys.py").write_text("raise SystemExit('code of a stranger has run')\n")
+    (tmp_path / "own_makers.py").write_text("def make(): return 7\n")
+    sys.modules.pop("colorsys", None)
+    before = list(sys.path)
+    assert factory_at("colorsys:rgb_to_hsv")(1, 1, 1) == (0.0, 0.0, 1)
+    assert factory_at("own_makers:make")() == 7 and sys.path == before
 
 
 BAD = [

@@ -87,6 +87,13 @@ def test_sums_and_gradients_are_those_of_the_matrix(dense: tuple[int, ...]) -> N
     assert torch.allclose(out, matrix @ x, atol=1e-5) and torch.allclose(x.grad, matrix.T @ weight, atol=1e-5)
 
 
+@pytest.mark.parametrize("x", [torch.ones(29, 2), torch.ones(30, 2).double(), torch.ones(30), np.ones((30, 2))])
+def test_rows_that_are_not_one_a_node_are_refused(x: Any) -> None:
+    csr, stop, _ = directed(2)
+    with pytest.raises(InputError, match="x must be"):
+        BlockedGraph(csr, stop, np.ones(4, bool)).sum(x)
+
+
 def test_blocks_are_dense_where_that_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that is told what work takes: 1 an entry, 0.3 a number of a product, and what the whole does."""
     csr, stop, _ = directed(3)

@@ -17,6 +17,7 @@ from any2vec.data.io.storage import atomic_file, check_file_free
 from any2vec.errors import InputError
 from any2vec.train.registry import task_of_run
 from any2vec.train.run_folder import is_node_classifier
+from any2vec.train.task import Task
 from any2vec.units import number, visible
 
 _BATCH_SIZE = 4096
@@ -73,6 +74,8 @@ def _score(
         summary: dict[str, Any] = {"model": str(model), "num_examples": len(lines)}
         _deliver(lines, summary, [("rows", number(len(lines)))], out, overwrite, as_json)
         return
+    if len(rows) > 1 and task is not None and type(task).score is not Task.score:
+        raise InputError(f"{model} scores one file at a time, and {len(rows)} are given; call it for each.")
     if task is not None and task.name != "clicks":
         raise InputError(f"{model} is a run of {task.title.lower()}, which scores no rows; use any2vec evaluate.")
     if features is not None:

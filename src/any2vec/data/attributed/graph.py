@@ -36,6 +36,8 @@ FORMAT = "any2vec-attributed-graph"
 VERSION = 1
 SPLITS = ("train", "val", "test")
 """parts, by their number in `splits`"""
+MAX_RELATIONS = 1 << 20
+"""types of edges that have no names"""
 _DTYPES: dict[str, tuple[str, ...]] = {
     "indptr": ("int64",), "indices": ("int32",), "weights": ("float32",), "edge_types": ("int32",),
     "out_indptr": ("int64",), "out_indices": ("int32",), "out_entries": ("int64",),
@@ -82,10 +84,13 @@ class AttributedGraph:
 
     @cached_property
     def relations(self) -> list[str]:
-        """Names of the edge types; empty: there are none."""
+        """Names of the edge types; empty: there are none. FormatError: they have no names, and are too many."""
         if names := self.metadata.get("relations"):
             return list(names)
-        return [str(number) for number in range(int(self.edge_types.max()) + 1 if len(self.edge_types) else 0)]
+        most = int(self.edge_types.max()) if len(self.edge_types) else -1
+        if most >= MAX_RELATIONS:
+            raise FormatError(f"{self.folder} is damaged (it has edges of type {most:,}); build it again.")
+        return [str(number) for number in range(most + 1)]
 
     @property
     def num_features(self) -> int:
@@ -139,6 +144,9 @@ class AttributedGraph:
             len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < len(self)
         ):
             raise FormatError(f"{self.folder} is damaged (edges lead outside its nodes); build it again.")
+        self._check_types()
+
+    def _check_types(self) -> None:
         types = self.edge_types
         if len(types) and not 0 <= int(types.min()) <= int(types.max()) < len(self.relations):
             raise FormatError(f"{self.folder} is damaged (edges are of types that it has not); build it again.")
@@ -167,7 +175,7 @@ class AttributedGraph:
         return found
 
     def describe(self) -> dict[str, Any]:
-        """What the folder holds, JSON-ready."""
+        """What the folder holds, JSON-ready. FormatError: edges are of types that it has not."""
         csr, arrays = self.csr, self._arrays
         degrees = np.diff(csr.indptr)
         named = {
@@ -193,8 +201,9 @@ class AttributedGraph:
         """Entries of the adjacency by name of their type."""
         if not len(self.edge_types):
             return {}
+        self._check_types()
         counts = np.bincount(self.edge_types, minlength=len(self.relations))
-        return dict(zip(self.relations, counts.tolist(), strict=False))
+        return dict(zip(self.relations, counts.tolist(), strict=True))
 
     @classmethod
     def open(cls, folder: Path | str) -> AttributedGraph:

@@ -47,7 +47,7 @@ def _layered(model: Any, network: Any) -> Iterator[_Step]:
             yield nn.Dropout(model.dropout), f"{taken} -> d{number}"
             taken = f"d{number}"
         inner = layer.layer if model.residual else layer
-        yield _convolution(model, inner, number == last), f"{taken}, edge_index -> c{number}"
+        yield _convolution(model, inner, number == last and not jumps), f"{taken}, edge_index -> c{number}"
         if model.residual:
             yield _copy(layer.own), f"{taken} -> r{number}"
             yield torch.add, f"c{number}, r{number} -> c{number}"
@@ -76,7 +76,7 @@ def _jumping(model: Any, network: Any) -> Iterator[_Step]:
 
 
 def _convolution(model: Any, layer: Any, is_last: bool) -> nn.Module:
-    """A layer of PyG with a layer's weights."""
+    """A layer of PyG with a layer's weights; is_last: it gives the scores of classes."""
     from torch_geometric import nn as pyg
 
     if model.name == "gcn":

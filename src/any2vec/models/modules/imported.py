@@ -74,7 +74,7 @@ def arguments(text: str | None) -> dict[str, Any]:
 
 
 def factory_at(place: str) -> Callable[..., Any]:
-    """What makes a module: given in this process, or imported, from packages or the current folder.
+    """What makes a module: given in this process, or imported, from installed packages, or else the current folder.
 
     Raises:
         InputError: there is nothing of that name, or importing it fails.
@@ -125,10 +125,12 @@ def _line(error: Exception) -> str:
 
 @contextmanager
 def _current_folder() -> Iterator[None]:
-    """Files of the current folder can be imported meanwhile, as `python -m` does."""
+    """Files of the current folder can be imported meanwhile, behind packages: none stands in for one of these, so that
+    naming a package runs no code of the folder that a run came in."""
     folder = str(Path.cwd())
-    sys.path.insert(0, folder)
+    sys.path.append(folder)
     try:
         yield
     finally:
-        sys.path.remove(folder)
+        if folder in sys.path:
+            del sys.path[len(sys.path) - 1 - sys.path[::-1].index(folder)]

@@ -68,9 +68,15 @@ class NetworkEncoder:
     ) -> np.ndarray:  # fmt: skip
         """float32 (K,): how likely edges are, as logits, between nodes of a graph: the dot products of their vectors.
 
-        pairs: integers (2, K), sources and targets. Errors as of `NetworkClassifier.score`.
+        pairs: integers (2, K), sources and targets.
+
+        Raises:
+            InputError: the pairs are of another shape; and as of `NetworkClassifier.score`.
         """
-        node_B, place = np.unique(pairs, return_inverse=True)
+        found = np.asarray(pairs)
+        if found.ndim != 2 or len(found) != 2:
+            raise InputError(f"pairs must be whole numbers (2, pairs), sources and targets, got shape {found.shape}.")
+        node_B, place = np.unique(found, return_inverse=True)
         return pair_scores(self.vectors(graph, node_B, budget_bytes=budget_bytes), place.reshape(2, -1))
 
     def write(self, path: Path) -> None:

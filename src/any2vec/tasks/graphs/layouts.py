@@ -84,11 +84,13 @@ class _Layout:
                 "give labels of your own, one a node."
             )
         ((kind, given),) = self.labels.items()
-        given = given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given
-        if given.ndim == 1 and given.dtype.kind == "f":
-            given = np.where(np.isnan(given), -1, given)
+        given = np.atleast_1d(given[:, 0] if given.ndim == 2 and given.shape[1] == 1 else given)
         if len(given) != self.sizes[kind]:
             raise DataError(f"{self.name} has {len(given):,} classes for {self.sizes[kind]:,} nodes of {kind}.")
+        if given.dtype.kind == "f":
+            given = np.where(np.isnan(given), -1, given) if given.ndim == 1 else given
+            if not (given == np.floor(given)).all():
+                raise DataError(f"{self.name} has classes of {kind} that are no whole numbers; number them from 0.")
         start = self._starts()[kind]
         shape = (sum(self.sizes.values()), *given.shape[1:])
         found = np.full(shape, -1 if given.ndim == 1 else 0, np.int64)
@@ -100,6 +102,11 @@ class _Layout:
         for part, masks in self.masks.items():
             found[part] = np.zeros(sum(self.sizes.values()), bool)
             for kind, mask in masks.items():
+                if mask.shape != (self.sizes[kind],) or mask.dtype != bool:
+                    got = f"{mask.dtype} {mask.shape}"
+                    raise DataError(
+                        f"{self.name}: {part} masks of {kind} must be bool ({self.sizes[kind]},), got {got}."
+                    )
                 found[part][starts[kind] : starts[kind] + self.sizes[kind]] = mask
         return found or None
 

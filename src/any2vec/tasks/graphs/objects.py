@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.attributed.graph import SPLITS
+from any2vec.data.attributed.graph import MAX_RELATIONS, SPLITS
 from any2vec.data.attributed.tensors import as_numpy, edges_of
 from any2vec.errors import DataError
 
@@ -15,10 +15,16 @@ def of_pyg(data: Any) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndar
     """((src, dst, weights, types), number of nodes, features, labels and split where it has them) of a `Data`.
 
     Raises:
-        DataError: edges are none, or outside the nodes.
+        DataError: edges are none, or outside the nodes; their weights or types are none.
     """
     src, dst, num_nodes = edges_of(data)
     weights, types = as_numpy(getattr(data, "edge_weight", None)), as_numpy(getattr(data, "edge_type", None))
+    if types is not None and types.size:
+        low, high = types.min(), types.max()
+        if types.dtype.kind not in "iu" or not 0 <= low <= high < MAX_RELATIONS:
+            raise DataError(
+                f"The PyG data has edge types from {low} to {high}; give whole numbers from 0, below {MAX_RELATIONS:,}."
+            )
     pieces = (
         src, dst,
         np.empty(0, np.float32) if weights is None else weights.reshape(-1).astype(np.float32),
