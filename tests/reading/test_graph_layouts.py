@@ -172,6 +172,22 @@ def test_a_folder_of_ogb_with_types_is_laid_likewise(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
+        (lambda raw: packed(raw / "triplet-type-list.csv.gz", [("paper", "author")]), "lines source,relation,target"),
+        (lambda raw: packed(raw / "num-node-dict.csv.gz", [], "paper,author"), "num-node-dict.csv.gz should hold"),
+        (lambda raw: packed(raw / "num-node-dict.csv.gz", [(1, 1.5)], "paper,author"), "num-node-dict.csv.gz should"),
+    ],
+)
+def test_damaged_files_of_ogb_with_types_are_refused(tmp_path: Path, change: Any, says: str) -> None:
+    folder = typed_folder(tmp_path / "planted")
+    change(folder / "raw")
+    with pytest.raises(DataError, match=says):
+        write_graph(folder, tmp_path / "graph")
+    assert not (tmp_path / "graph").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
         (lambda raw: (raw / "num-node-list.csv.gz").unlink(), "There is no .*num-node-list"),
         (lambda raw: packed(raw / "edge.csv.gz", [(0, 5)]), "edges of edge.csv.gz lead outside the 5 nodes"),
         (lambda raw: packed(raw / "edge.csv.gz", [(0, 1.5)]), "numbers that are not whole"),

@@ -194,9 +194,14 @@ def of_ogb(folder: Path, is_directed: bool) -> tuple[EdgeSource, dict[str, Any]]
         places = {_ALL: ("", "")}
     else:
         header, sizes = read_numbers(raw / "num-node-dict.csv.gz", has_header=True)
+        if len(sizes) != 1 or not (sizes >= 0).all() or not (sizes == np.floor(sizes)).all():
+            raise DataError(f"{name}: num-node-dict.csv.gz should hold types of nodes, and how many there are of each.")
         layout = _Layout(name, {kind: int(size) for kind, size in zip(header, sizes[0], strict=True)})
         places = {kind: (f"/{kind}", kind) for kind in layout.sizes}
-        for src, relation, dst in read_numbers(raw / "triplet-type-list.csv.gz", is_text=True)[1]:
+        triplets = read_numbers(raw / "triplet-type-list.csv.gz", is_text=True)[1]
+        if triplets.shape[1] != 3:
+            raise DataError(f"{name}: triplet-type-list.csv.gz should hold lines source,relation,target.")
+        for src, relation, dst in triplets:
             edges = raw / "relations" / f"{src}___{relation}___{dst}" / "edge.csv.gz"
             layout.edges[f"{src}__{relation}__{dst}"] = (src, dst, _whole(edges).T)
     for kind, (of_raw, of_split) in places.items():
