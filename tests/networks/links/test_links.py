@@ -164,3 +164,6 @@ def test_what_is_held_out_is_shared_where_a_forest_leaves_too_little() -> None:
         hold_out(ring, False, 0.3, 0.3, 1)  # one spare edge for two parts
     data, _ = hold_out(extra, False, 0.3, 0.3, 1)
     assert data.val.shape[1] + data.test.shape[1] == 4 and data.val.shape[1] == data.test.shape[1] == 2
+    for val_share, wanted in ((0.08, (1, 3)), (0.0, (0, 4))):  # 1 of 13 edges: its share of 4 is less than one
+        data, _ = hold_out(extra, False, val_share, 0.6, 1)
+        assert (data.val.shape[1], data.test.shape[1]) == wanted

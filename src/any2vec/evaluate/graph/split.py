@@ -296,7 +296,7 @@ def hold_out(csr: Csr, is_directed: bool, val_share: float, test_share: float, s
                 "and test: give val_share 0 and test_share 0."
             )
         if counts.sum() > len(spare):
-            counts[0] = counts[0] * len(spare) // counts.sum() if counts[1] else len(spare)
+            counts[0] = max(min(1, counts[0]), counts[0] * len(spare) // counts.sum()) if counts[1] else len(spare)
             counts[1] = len(spare) - counts[0] if counts[1] else 0
         chosen = rng.permutation(spare)
         part_E[chosen[: counts[0]]], part_E[chosen[counts[0] : counts.sum()]] = 1, 2
