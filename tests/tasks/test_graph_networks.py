@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -434,6 +435,13 @@ def test_bad_options(options: dict[str, Any], words: str) -> None:
         GraphSAGE(**options)
     with pytest.raises(InputError, match=words):
         GATv2(**options)
+
+
+@pytest.mark.parametrize("more", [{"sampling": "cluster"}, {"batch_order": "cluster"}])
+def test_metis_is_missed_before_anything_is_read(more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pymetis", None)
+    with pytest.raises(InputError, match="metis needs the package pymetis"):
+        trained("nowhere.tsv", GraphSAGE(partitioner="metis", **more))
 
 
 def test_heads_share_the_columns() -> None:

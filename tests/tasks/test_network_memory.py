@@ -97,6 +97,13 @@ def test_subgraphs_within_a_budget_have_the_bits_of_none(graph: AttributedGraph,
     assert 0 < small.summary["rows_missed"] < small.summary["rows_read"]
 
 
+def test_more_parts_than_nodes_are_refused_before_memory_is_planned(graph: AttributedGraph) -> None:
+    most, more = (GraphSAGE(sampling="cluster", num_parts=num) for num in (NODES, NODES + 1))
+    assert prepare_graph(most, graph, None, None, None).metadata["num_nodes"] == NODES
+    with pytest.raises(InputError, match="num_parts must be a whole number from 1 to 3,000, got 3001"):
+        prepare_graph(more, graph, None, None, None)
+
+
 def test_a_batch_of_a_subgraph_is_as_large_as_planned() -> None:
     """Of 3,000 nodes with 4 neighbors each: parts of a hundredth, 5 of them; hops and walks that find new nodes."""
     metadata = {"num_nodes": 3000, "num_train": 500, "mean_sampled": [4.0, 4.0]}

@@ -30,6 +30,7 @@ from any2vec.models.networks.objectives import Links, Unsupervised, objective_of
 from any2vec.sampling.walks import is_symmetric
 from any2vec.tasks.graphs.planning import plan_network
 from any2vec.tasks.graphs.prepare import prepare_graph
+from any2vec.tasks.graphs.task import Graphs
 from any2vec.types import Csr
 from cli_runs import called
 
@@ -203,6 +204,7 @@ def test_threads_and_budgets_change_no_batch(
             if plan_network(model, metadata, budget, 0, 1).rows:
                 break
     small = trained(graph, model, storage=budget)
+    assert ("features", small.summary["features"]) in Graphs().lines(small.summary)
     assert np.array_equal(small.embeddings.vectors, plain.embeddings.vectors)
     assert small.summary["rows_missed"] > 0 == plain.summary["rows_missed"]
 

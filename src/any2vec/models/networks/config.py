@@ -172,7 +172,7 @@ class ObjectiveNetwork(LayeredNetwork):
     objective: Literal["classes", "links", "unsupervised"] = "classes"
     """classes of nodes; links: the last layer's rows, whose dot product tells edges from other pairs (BCE); or
     unsupervised: rows of nodes on one random walk are alike (Hamilton et al. 2017, equation 1). The last two need no
-    labels"""
+    labels; batch_size then counts edges, or walks"""
     num_negatives: Annotated[int | None, Whole(1, 1000)] = None
     """links: other pairs for each edge, 1 by default; unsupervised: nodes that all pairs of a batch are set against, 20
     by default; 1..1,000"""

@@ -87,8 +87,8 @@ def metis_partition(csr: Csr, parts: int) -> np.ndarray:
     indptr, indices = plain_symmetric(csr.indptr, csr.indices)
     if len(indices) > np.iinfo(np.int32).max:
         raise InputError(
-            f"METIS counts edges with 32 bits, and this graph has {len(indices):,} entries; take the partition "
-            "contiguous or hash."
+            f"METIS counts edges with 32 bits, and this graph has {len(indices):,} entries; choose another partition, "
+            "partitioner or order of nodes than metis."
         )
     # One word a node and one an entry is what a part holds: the rows, not the nodes, are to be even.
     held = np.diff(csr.indptr).astype(np.int32) + 1

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.checks import check_whole
 from any2vec.data.attributed.features import NodeNumbers
 from any2vec.data.attributed.graph import SPLITS, AttributedGraph, is_attributed
 from any2vec.data.attributed.relations import RelationalCsr
@@ -48,7 +49,7 @@ def prepare_graph(
     learned, edges are held out by the seed.
 
     Raises:
-        InputError: something is missing, or given twice.
+        InputError: something is missing, or given twice; there are fewer nodes than parts of the graph.
         DataError: it cannot be read, or does not go together.
     """
     options = nodes or NodeOptions()
@@ -80,6 +81,8 @@ def _prepared(model: GraphNetwork, opened: AttributedGraph, seed: int) -> Prepar
             f"{model.name} learns classes of nodes, and the graph has no labels; give --labels, or build the graph "
             f"with them{without}."
         )
+    if model.num_parts is not None:
+        check_whole("num_parts", model.num_parts, 1, len(opened))
     csr = edges_for(model, opened)
     data = _classes(opened, csr) if objective == "classes" else _without_classes(model, opened, seed)
     arrays, degree_N = opened.metadata["arrays"], np.diff(data.csr.indptr)

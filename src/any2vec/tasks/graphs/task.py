@@ -75,7 +75,7 @@ class Graphs(Task):
 
     def check(self, spec: RunSpec, hooks: Hooks) -> None:
         check_torch("Graph networks")
-        if spec.model.node_order in ("metis", "gcod"):
+        if spec.model.node_order in ("metis", "gcod") or spec.model.partitioner == "metis":
             from any2vec.plan.sharding.graph import check_metis
 
             check_metis()
@@ -190,7 +190,7 @@ class Graphs(Task):
         found = [(part, summary.get(f"{part}_{metric}")) for part in ("train", "val", "test")]
         shares = ", ".join(f"{part} {value:.1%}" for part, value in found if value is not None)
         if not shares:
-            return []
+            return where
         epochs = f"{summary['best_epoch']} of {summary['epochs_done']}"
         if summary.get("why_whole"):
             where.append(("all nodes", f"scored over the whole graph at once, for {summary['why_whole']}"))
