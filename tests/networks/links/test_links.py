@@ -148,6 +148,15 @@ def test_held_out_edges_are_in_no_message_and_negatives_are_no_edges(directed: b
     assert (degree[before > 0] > 0).all()  # each node that has an edge keeps one
 
 
+@pytest.mark.parametrize("directed", [False, True])
+def test_edges_of_several_types_between_two_nodes_are_held_out_as_one(directed: bool) -> None:
+    csr = random_csr(directed)
+    twice = Csr(2 * csr.indptr, np.repeat(csr.indices, 2), np.empty(0, np.float32))  # as a graph with types has them
+    (one, rest), (two, rest_of_two) = (hold_out(each, directed, 0.1, 0.2, 3) for each in (csr, twice))
+    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+    assert np.array_equal(rest.indptr, rest_of_two.indptr) and np.array_equal(rest.indices, rest_of_two.indices)
+
+
 def test_a_tree_has_no_edge_to_hold_out() -> None:
     path = read_graph((np.arange(9), np.arange(1, 10))).csr
     with pytest.raises(InputError, match="none can be held out for validation"):

@@ -273,7 +273,8 @@ def split_graph(
 def hold_out(csr: Csr, is_directed: bool, val_share: float, test_share: float, seed: int) -> tuple[LinkData, Csr]:
     """(edges cut into train, val and test, by the rule of `split_graph`; the graph without those of val and test).
 
-    A pure function of its arguments. Self-loops stay in the graph, and are in no part. Where a spanning forest needs
+    A pure function of its arguments. Equal edges, as those of several types are, become one, so that none says that
+    another was held out. Self-loops stay in the graph, and are in no part. Where a spanning forest needs
     too many edges, val and test share what is left as they share the edges.
 
     Args:
@@ -282,7 +283,7 @@ def hold_out(csr: Csr, is_directed: bool, val_share: float, test_share: float, s
     Raises:
         InputError: no edge can be held out, or the graph has too few pairs that are no edge.
     """
-    rng = np.random.default_rng(seed)
+    rng, csr = np.random.default_rng(seed), _once(csr)
     dst, src, at = _edges(csr, is_directed)  # rows are targets
     num_nodes, proper = len(csr.indptr) - 1, src != dst
     counts = np.array([round(share * int(proper.sum())) for share in (val_share, test_share)])
@@ -306,6 +307,13 @@ def hold_out(csr: Csr, is_directed: bool, val_share: float, test_share: float, s
     train, val, test = (np.stack([src[part_E == part], dst[part_E == part]]).astype(np.int32) for part in range(3))
     data = LinkData(train, val, negative_2T[:, : counts[0]], test, negative_2T[:, counts[0] :], is_directed)
     return data, _without(csr, at[part_E > 0], is_directed)
+
+
+def _once(csr: Csr) -> Csr:
+    """The graph with one of equal entries, which stand beside each other."""
+    row_E = np.repeat(np.arange(len(csr.indptr) - 1, dtype=np.int64), np.diff(csr.indptr))
+    again = 1 + np.flatnonzero((row_E[1:] == row_E[:-1]) & (csr.indices[1:] == csr.indices[:-1]))
+    return _without(csr, again, is_directed=True) if len(again) else csr
 
 
 def _without(csr: Csr, at: np.ndarray, is_directed: bool) -> Csr:
