@@ -276,6 +276,8 @@ def test_new_nodes_features_of_embeddings_and_the_estimator(planted: dict[str, A
 
 @pytest.mark.parametrize("hosts", [1, 2])
 def test_classes_have_names_and_nodes_their_numbers(planted: dict[str, Any], hosts: int) -> None:
+    if hosts > 1:
+        pytest.importorskip("torch", reason="hosts as processes need torch")
     names = np.array(["tea", "cup", "saw"], object)[planted["y"]]
     names[::9] = None
     of_node = {node: name for node, name in enumerate(names) if name is not None}

@@ -14,10 +14,8 @@ from any2vec.data.attributed.row_file import RowFile
 from any2vec.data.io.array_file import ArrayFile
 from any2vec.data.io.direct import PAGE
 from any2vec.errors import FormatError
-from any2vec.models.networks.batches import Drawn, Seeds
 from any2vec.models.networks.features import CachedFeatures, Moved
 from any2vec.models.networks.hot_rows import SCORES, STEPS, Asked, highest, num_targets, reverse_pagerank
-from any2vec.models.networks.stages import BatchRead, planned
 from any2vec.tables.disk.trace import Trace
 from any2vec.types import Csr
 
@@ -91,6 +89,10 @@ def read_by(features: CachedFeatures, trace: list[np.ndarray], ahead: int) -> It
     if not features.needs_next_uses:
         yield from ((ids, features.take(ids)) for ids in trace)
         return
+    pytest.importorskip("torch", reason="batches of graph networks need torch")
+    from any2vec.models.networks.batches import Drawn, Seeds
+    from any2vec.models.networks.stages import BatchRead, planned
+
     none = np.empty(0, np.int64)
     coming = (
         BatchRead(Drawn(step, Seeds(none, None, 0), ids.astype(np.int32), None, len(ids), 0), none, None, None, Moved())

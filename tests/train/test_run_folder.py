@@ -39,6 +39,7 @@ def train(out: Path, **how: Any) -> None:
 
 
 def test_a_model_of_another_kind_leaves_nothing_of_the_former(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="graph networks need torch")
     out = tmp_path / "out"
     edges, labels = [(0, 1), (1, 2), (2, 3), (3, 0)], [0, 1, 0, 1]
     split = {"train": [0, 1], "val": [2], "test": [3]}

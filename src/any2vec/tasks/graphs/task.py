@@ -46,7 +46,7 @@ class Graphs(Task):
         "gat": "classes of nodes by attention to neighbors (GAT)",
         "gatv2": "classes of nodes by dynamic attention to neighbors (GATv2)",
         "gin": "classes of nodes by an MLP of own and summed neighbors (GIN)",
-        "rgcn": "classes of nodes whose edges have types, as those of triples (R-GCN)",
+        "rgcn": "classes of nodes whose edges have types (R-GCN)",
         "appnp": "classes of nodes by an MLP and personalized PageRank (APPNP)",
         "sgc": "classes of nodes by a linear model of smoothed features (SGC)",
         "module": "classes of nodes by a module of your own of PyG's layers",
@@ -67,6 +67,36 @@ class Graphs(Task):
         "cache_dir": "a graph folder (any2vec graph build) is what is kept",
     }  # fmt: skip
     score_options: ClassVar = ("module",)
+    help: ClassVar = {  # a line each, for there are many; docs/graphs.md and the configs say more
+        "sampling": "what batches take from the graph",
+        "fanouts": "neighbors by layer, as 15,10, or all; default 10",
+        "sample_key": "how long samples stay",
+        "batch_order": "of training nodes",
+        "batch_size": "nodes that a batch scores",
+        "node_order": "in memory, for full-graph",
+        "num_parts": "cluster: parts; by default by --batch-size",
+        "parts_per_batch": "cluster: parts that a batch joins",
+        "partitioner": "finds parts; by default metis if there",
+        "halo": "cluster: hops around the parts of a batch",
+        "walk_steps": "walks: steps of a walk",
+        "sample_coverage": "walks: epochs to weigh by; 0: no weights",
+        "weight_decay": "times half the squared weights",
+        "residual": "add a node's own row to what a layer gives",
+        "jumping_knowledge": "classes from what all layers give",
+        "objective": "what is learned; classes alone need labels",
+        "num_negatives": "by link (default 1); unsupervised: by batch (20)",
+        "negatives": "links: drawn so; default uniform",
+        "val_share": "links: share of edges that validates",
+        "test_share": "links: share of edges for the test",
+        "walk_length": "unsupervised: nodes of a walk",
+        "aggregator": "of neighbors' rows",
+        "module": "package:Class of a module, or of a function that makes one",
+        "module_args": "further arguments of the class, a JSON object",
+        "accelerate": "run PyG's layers by any2vec's kernels",
+        "patience": "epochs without a better score; default 0: no stop",
+        "residency": "rows in memory, with --memory",
+        "superbatch": "belady: batches looked ahead; by default by memory",
+    }
     needs_folder: ClassVar = False  # what a classifier predicts rightly may be all that is wanted
     input: ClassVar = "a folder of any2vec graph build, or edges (edge list, Parquet, Matrix Market; of rgcn triples)"
 
