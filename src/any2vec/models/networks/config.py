@@ -375,7 +375,7 @@ class OwnModule(GraphNetwork):
     accelerate: bool = True
     """run PyG's layers by kernels of any2vec, where they know them"""
     num_layers: Annotated[int, Whole(0, 16)] = 0
-    """hops of a batch: how many times the module passes messages, 1..16; 0: as many as there are fanouts, or as
+    """hops that a batch reaches, one each time that the module passes messages, 1..16; 0: as many as fanouts, or as
     num_layers of module_args says, or 2"""
     hidden: Annotated[int, Whole(0, 0)] = field(default=0, metadata={"flag": False})
     """always 0: the module has its own"""
