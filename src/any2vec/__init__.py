@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from any2vec.options.hosts import HostOptions
     from any2vec.options.storage import StorageOptions
     from any2vec.options.sync import SyncOptions
-    from any2vec.sampling.loader import NeighborLoader
+    from any2vec.sampling.loaders.nodes import NeighborLoader
     from any2vec.sources.base.options import SourceOptions
     from any2vec.tasks.graphs.build import write_graph
     from any2vec.tasks.stream.options import StreamOptions
@@ -104,7 +104,7 @@ _NAMES = {
     "options.hosts": ["HostOptions"],
     "options.storage": ["StorageOptions"],
     "options.sync": ["SyncOptions"],
-    "sampling.loader": ["NeighborLoader"],
+    "sampling.loaders.nodes": ["NeighborLoader"],
     "sources.base.options": ["SourceOptions"],
     "train.fit": ["fit", "FitResult"],
     "tasks.graphs.build": ["write_graph"],

@@ -64,7 +64,7 @@ def test_batches_hold_what_the_data_hold(key: Any) -> None:
         orders.append([node for batch in batches for node in seeds_of(batch)])
         assert sorted(orders[-1]) == nodes
         for batch in batches:
-            check(batch, data, [nodes[place] for place in batch.input_id])
+            check(batch, data, batch.input_id.tolist())  # of a mask the nodes, as in PyG
             assert (batch.edge_attr == data.edge_attr[batch.e_id]).all() and batch.name == "graph"
             taken = torch.bincount(batch.edge_index[1], minlength=batch.num_nodes)
             degree = torch.bincount(data.edge_index[1], minlength=NUM)[batch.n_id]
@@ -222,6 +222,7 @@ def test_what_belongs_to_nodes_may_change_between_passes() -> None:
         ({"data": "nowhere"}, "got the path nowhere, .* graph build"), ({"data": 3}, "got int"),
         ({"law": "weighted"}, "no weights"), ({"disjoint": True}, "are not there"),
         ({"subgraph_type": "induced"}, "are not there"),
+        ({"num_neighbors": {("a", "to", "b"): [2]}}, "by type of edge is for HeteroData"),
     ],
 )  # fmt: skip
 def test_what_is_refused(options: dict[str, Any], said: str) -> None:
