@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from any2vec import AttributedGraph, NeighborLoader, write_graph
-from any2vec.errors import DataError, InputError
+from any2vec.errors import DataError
 from cli_runs import called
 
 PAPERS, AUTHORS, TOPICS = 4, 3, 2
