@@ -112,6 +112,21 @@ def test_rows_that_no_example_had_are_in_no_list(here: Path) -> None:
     assert len(done("score", "run", "rows.tsv").splitlines()) == 300
 
 
+def test_neighbors_of_one_column(here: Path) -> None:
+    """Of a key of this column or of another one, in the order of the cosines; never keys of others."""
+    embeddings = any2vec.Embeddings.load("run")
+    counts = dict(zip(embeddings.keys, embeddings.counts, strict=True))
+    of_column = [key for key in counts if key.startswith("C2=") and counts[key]]
+    near = json.loads(done("nearest", "run", "C1=3", "C2=4", "--column", "C2", "-k", "100", "--json"))["queries"]
+    assert [one["key"] for one in near] == ["C1=3", "C2=4"]
+    for one in near:
+        wanted = sorted({*of_column} - {one["key"]}, key=lambda key: -embeddings.similarity(one["key"], key))
+        assert [found["key"] for found in one["neighbors"]] == wanted
+    assert "no keys of a column 'C'; columns are C1, C2" in refused("nearest", "run", "C1=3", "--column", "C")
+    any2vec.Embeddings(["a", "b"], np.eye(2)).save("words.txt")
+    assert "--column is for models of clicks" in refused("nearest", "words.txt", "a", "--column", "C")
+
+
 @pytest.mark.parametrize("label", [0, 1])
 def test_labels_that_are_all_alike(label: int, here: Path) -> None:
     alike = edit(lambda lines: [lines[0], *(f"{label}{line[1:]}" for line in lines[1:])], target="alike.tsv")

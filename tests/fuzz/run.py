@@ -1,6 +1,7 @@
 """Damaged inputs of every kind against every reader, and what may not happen.
 
     python tests/fuzz/run.py [--count 10000] [--seed 1] [--only NAME] [--first 0]
+    python tests/fuzz/run.py --by-command [--count 500] [--seed 1]       see processes.py
 
 An input is read, or refused by an error of any2vec's own: one sentence. A failure is another error (a traceback), a
 warning, a run without an end, and what is left on the disk: temporary files, or a result of what was refused. Input N
@@ -32,6 +33,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from any2vec.errors import Any2VecError
+from fuzz import processes
+from fuzz.leftovers import left_behind
 from fuzz.samples import make_samples
 from fuzz.targets import TARGETS, Target, copy
 
@@ -103,16 +106,6 @@ def try_one(target: Target, work: Path, rng: np.random.Generator, most_seconds: 
     return "\n".join(noise) or left_behind(work, is_refused)
 
 
-def left_behind(work: Path, is_refused: bool) -> str:
-    """What should not be there afterwards."""
-    rest = [path.relative_to(work) for path in work.rglob("*")]
-    temporary = [path for path in rest if path.parts[0] == "tmp" and len(path.parts) > 1]
-    odd = [str(path) for path in temporary if not path.parts[1].startswith("torchinductor")]  # PyTorch's own, once
-    odd += [str(path) for path in rest if path.name.endswith(".tmp") and path not in temporary]
-    odd += [str(path) for path in rest if is_refused and path.parts[0] == "out"]
-    return f"left behind: {', '.join(odd)}" if odd else ""
-
-
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
     """EndlessError after so many seconds; the process ends where that is not heard, within compiled code."""
@@ -148,25 +141,29 @@ def unraisable(found: list[str]) -> Iterator[None]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Damaged inputs against every reader.")
-    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--count", type=int, help="10,000 when not given, 500 by the command")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--only", default="", help="targets whose name holds this")
+    parser.add_argument("--by-command", action="store_true", help="by processes of the installed command; resumes")
+    parser.add_argument("--processes", type=int, default=2, help="by the command: so many at a time")
+    parser.add_argument("--show", action="store_true", help="by the command: what was tried so far")
     given = parser.parse_args()
+    if given.by_command:
+        return processes.run(0 if given.show else given.count or 500, given.seed, KEPT, given.processes)
+    count = given.count or 10_000
     targets = [target for target in TARGETS if given.only in target.name]
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fuzz-samples-") as folder:
         make_samples(Path(folder))
         print(f"samples of {len(targets)} targets made in {time.monotonic() - began:.0f} s", flush=True)
         failures: list[Failure] = []
-        for first in range(given.first, given.first + given.count, 500):
-            part = fuzz(
-                min(500, given.first + given.count - first), given.seed, Path(folder), first=first, targets=targets
-            )
+        for first in range(given.first, given.first + count, 500):
+            part = fuzz(min(500, given.first + count - first), given.seed, Path(folder), first=first, targets=targets)
             for failure in part:
                 print(failure, flush=True)
             failures += part
-            print(f"{min(first - given.first + 500, given.count):,} of {given.count:,}: {len(failures)} failures, "
+            print(f"{min(first - given.first + 500, count):,} of {count:,}: {len(failures)} failures, "
                   f"{time.monotonic() - began:.0f} s", flush=True)  # fmt: skip
     for name, count in Counter(failure.target for failure in failures).most_common():
         print(f"{count:5} {name}")

@@ -54,6 +54,8 @@ class Target(NamedTuple):
     """takes the work folder; damages what it will; AnswerError or another error that is none of any2vec's: a failure"""
     legal: tuple[type[Exception], ...] = ()
     """errors by which it may refuse besides any2vec's own"""
+    ask: Callable[[Path, Rng], list[str]] | None = None
+    """damages what it will, and gives the arguments of the command that is then asked; for those that are commands"""
 
 
 def _damage(path: Path, rng: Rng) -> None:
@@ -101,18 +103,23 @@ def _store(path: Path) -> None:
     PartitionStore.open(path).close()
 
 
-def _command(what: str, samples: tuple[str, ...], *arguments: str) -> Target:
-    """A command whose first sample is damaged."""
+def asking(name: str, samples: tuple[str, ...], ask: Callable[[Path, Rng], list[str]]) -> Target:
+    """A command."""
 
     def run(work: Path, rng: Rng) -> None:
+        call(work, *ask(work, rng), is_sound=False)
+
+    return Target(name, samples, run, ask=ask)
+
+
+def command(what: str, samples: tuple[str, ...], *arguments: str) -> Target:
+    """A command whose first sample is damaged."""
+
+    def ask(work: Path, rng: Rng) -> list[str]:
         _damage(work / samples[0], rng)
-        call(work, *arguments, is_sound=False)
+        return list(arguments)
 
-    return Target(f"{what} {samples[0]}", samples, run)
-
-
-def _flags(work: Path, rng: Rng) -> None:
-    call(work, *draw_flags(rng), is_sound=False)
+    return asking(f"{what} {samples[0]}", samples, ask)
 
 
 def _small_language(work: Path, rng: Rng) -> None:
@@ -146,6 +153,7 @@ _PREDICT = ("predict", "entities", "--queries", "queries.tsv", "--exclude", "tri
 _PHRASES = ("phrases", "a.txt", "--phrases", "phrases.json", "--out", "out.txt", "--quiet")
 _EMBED = ("embed", "words", "a.txt", "--encoder", "documents.sif", "--out", "out.npy", "--quiet")
 _SAGE = ("train", "graphsage", "graph", "--hidden", "4", "--fanouts", "2,2", "--epochs", "1", "--out", "out", "--quiet")
+_FLAGGED = ("a.txt", "triples.tsv", "clicks.csv", "schema.toml", "likes.tsv")
 _VECTORS = ("v.txt", "v.bin", "v.fasttext.bin", "v.glove", "v.parquet", "v.arrow", "v.npz", "words", "subwords")
 TARGETS: tuple[Target, ...] = (
     *(_reader(name, lambda path: encode_text(path, cache_dir=path.parent / "cache")) for name in ("a.txt", "ids.npy")),
@@ -180,39 +188,39 @@ TARGETS: tuple[Target, ...] = (
     Target("message, damaged", (), lambda work, rng: messages.read_damaged(rng)),
     Target("message, made up", (), lambda work, rng: messages.read_drawn(rng)),
     Target("row server", (), lambda work, rng: messages.ask_a_server(rng)),
-    *[Target("flags", ("a.txt", "triples.tsv", "clicks.csv", "schema.toml", "likes.tsv"), _flags)] * 4,
-    _command("train --config", ("run.toml", "a.txt"), "train", "--config", "run.toml", "--out", "out", "--quiet"),
-    _command("train", ("a.txt", "run.toml"), *_TRAIN, "out"),
-    _command("train --resume", _RUN, *_TRAIN, "words", "--resume"),
-    _command("train --init", _RUN, *_TRAIN, "out", "--init", "words"),
-    _command("nearest", ("words",), "nearest", "words", "w1", "w2"),
-    _command("nearest", ("clicks",), "nearest", "clicks", "a=k1"),
-    _command("watch", ("words",), "watch", "words", "--once"),
-    _command("watch", ("stream",), "watch", "stream", "--once"),
-    _command("export", ("words",), "export", "words", "--out", "out.vec"),
-    _command("links", ("cut", "words"), "evaluate", "words", "--task", "links", "--data", "cut"),
-    _command("triples", ("entities", "triples.tsv"), *_RANKS),
-    _command("triples", ("triples.tsv", "entities"), *_RANKS),
-    _command("score", ("clicks", "clicks.csv"), "score", "clicks", "clicks.csv"),
-    _command("score", ("clicks.csv", "clicks"), "score", "clicks", "clicks.csv"),
-    _command("similarity", ("pairs.txt", "words"), "evaluate", "words", "--task", "similarity", "--data", "pairs.txt"),
-    _command("train walks", ("walks",), "train", "deepwalk", "walks", "--dim", "4", "--out", "out", "--quiet"),
-    _command("split", ("edges.txt",), "split", "edges.txt", "--out", "out"),
-    _command("graph show", ("graph",), "graph", "show", "graph"),
-    _command("train bpr", ("likes.tsv",), "train", "bpr", "likes.tsv", "--dim", "4", "--out", "out", "--quiet"),
-    *(_command("recommend", (name, *{"likes", "likes.tsv", "users.txt"} - {name}), *_RECOMMEND)
+    *[asking("flags", _FLAGGED, lambda work, rng: draw_flags(rng))] * 4,
+    command("train --config", ("run.toml", "a.txt"), "train", "--config", "run.toml", "--out", "out", "--quiet"),
+    command("train", ("a.txt", "run.toml"), *_TRAIN, "out"),
+    command("train --resume", _RUN, *_TRAIN, "words", "--resume"),
+    command("train --init", _RUN, *_TRAIN, "out", "--init", "words"),
+    command("nearest", ("words",), "nearest", "words", "w1", "w2"),
+    command("nearest", ("clicks",), "nearest", "clicks", "a=k1"),
+    command("watch", ("words",), "watch", "words", "--once"),
+    command("watch", ("stream",), "watch", "stream", "--once"),
+    command("export", ("words",), "export", "words", "--out", "out.vec"),
+    command("links", ("cut", "words"), "evaluate", "words", "--task", "links", "--data", "cut"),
+    command("triples", ("entities", "triples.tsv"), *_RANKS),
+    command("triples", ("triples.tsv", "entities"), *_RANKS),
+    command("score", ("clicks", "clicks.csv"), "score", "clicks", "clicks.csv"),
+    command("score", ("clicks.csv", "clicks"), "score", "clicks", "clicks.csv"),
+    command("similarity", ("pairs.txt", "words"), "evaluate", "words", "--task", "similarity", "--data", "pairs.txt"),
+    command("train walks", ("walks",), "train", "deepwalk", "walks", "--dim", "4", "--out", "out", "--quiet"),
+    command("split", ("edges.txt",), "split", "edges.txt", "--out", "out"),
+    command("graph show", ("graph",), "graph", "show", "graph"),
+    command("train bpr", ("likes.tsv",), "train", "bpr", "likes.tsv", "--dim", "4", "--out", "out", "--quiet"),
+    *(command("recommend", (name, *{"likes", "likes.tsv", "users.txt"} - {name}), *_RECOMMEND)
       for name in ("likes", "likes.tsv", "users.txt")),
-    *(_command("predict", (name, *{"entities", "queries.tsv", "triples.tsv"} - {name}), *_PREDICT)
+    *(command("predict", (name, *{"entities", "queries.tsv", "triples.tsv"} - {name}), *_PREDICT)
       for name in ("entities", "queries.tsv")),
-    *(_command("phrases", (name, *{"a.txt", "phrases.json"} - {name}), *_PHRASES)
+    *(command("phrases", (name, *{"a.txt", "phrases.json"} - {name}), *_PHRASES)
       for name in ("a.txt", "phrases.json")),
-    *(_command("embed", (name, *{"words", "a.txt", "documents.sif"} - {name}), *_EMBED)
+    *(command("embed", (name, *{"words", "a.txt", "documents.sif"} - {name}), *_EMBED)
       for name in ("words", "documents.sif")),
-    _command("train graphsage", ("graph",), *_SAGE),
-    _command("score", ("sage", "graph"), "score", "sage", "graph", "--out", "out.tsv"),
-    _command("compare", ("words", "entities"), "compare", "words", "entities"),
-    _command("stream", ("a.txt",), "stream", "skipgram", "a.txt", "--dim", "4", "--out", "out", "--quiet"),
-    _command("stream", ("lines.jsonl",), "stream", "skipgram", "lines.jsonl", "--dim", "4", "--out", "out", "--quiet"),
+    command("train graphsage", ("graph",), *_SAGE),
+    command("score", ("sage", "graph"), "score", "sage", "graph", "--out", "out.tsv"),
+    command("compare", ("words", "entities"), "compare", "words", "entities"),
+    command("stream", ("a.txt",), "stream", "skipgram", "a.txt", "--dim", "4", "--out", "out", "--quiet"),
+    command("stream", ("lines.jsonl",), "stream", "skipgram", "lines.jsonl", "--dim", "4", "--out", "out", "--quiet"),
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 import warnings
@@ -12,10 +13,13 @@ import pytest
 
 from any2vec.errors import DataError
 from fuzz.damage import damaged
+from fuzz.processes import BY_COMMAND, ask, go_on, read_verdicts
+from fuzz.processes import try_one as try_number
 from fuzz.run import fuzz, try_one
 from fuzz.samples import make_samples
-from fuzz.targets import Rng, Target
+from fuzz.targets import Rng, Target, command
 
+REFUSES = "print('Error: The file is bad.', file=sys.stderr); sys.exit(2)"
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")
 
 
@@ -26,6 +30,13 @@ def test_a_thousand_damaged_inputs_are_read_or_refused(tmp_path: Path) -> None:
     make_samples(tmp_path)
     failures = fuzz(1000, 2, tmp_path)
     assert not failures, "\n".join(map(str, failures))
+
+
+@pytest.mark.slow
+def test_damaged_inputs_are_read_or_refused_by_the_command(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="models of clicks need torch")
+    verdicts = [*go_on(range(0, len(BY_COMMAND), 3), 2, tmp_path, 2)]
+    assert len(verdicts) > 20 and not [one for one in verdicts if one["wrong"]]
 
 
 def refuses(work: Path, rng: Rng) -> None:
@@ -80,6 +91,42 @@ def fails_aside(work: Path, rng: Rng) -> None:
 def test_what_is_looked_for_is_seen(tmp_path: Path, run: object, what: str) -> None:
     said = try_one(Target("x", (), run), tmp_path, np.random.default_rng(0), 0.2)  # type: ignore[arg-type]
     assert what in said and bool(what) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "what"),
+    [
+        ("print(1)", 0, ""),
+        ("sys.exit('Error: The file is bad.')", 1, "ends with 1: Error: The file"), (REFUSES, 2, ""),
+        (f"print(1); {REFUSES}", 2, "not one sentence"), (f"open('out.tsv', 'w').close(); {REFUSES}", 2, "out.tsv"),
+        ("open('.x.tmp', 'w').close()", 0, "left behind: .x.tmp"), ("1 / 0", 1, "says: Traceback"),
+        ("import tempfile; tempfile.mkdtemp(prefix='x')", 0, "left behind: tmp/x"),
+        ("import warnings; warnings.warn('odd')", 0, "says: "), ("import os; os.abort()", -6, "ends with -6"),
+        ("while True: pass", -9, "no end within 3 s"),
+        ("subprocess.Popen(['sleep', '60'], stdin=-3, stdout=-3, stderr=-3).returncode = 0", 0, "leaves processes"),
+    ],
+)  # fmt: skip
+def test_what_is_looked_for_in_a_process_is_seen(tmp_path: Path, program: str, code: int, what: str) -> None:
+    found, said = ask([sys.executable, "-c", f"import subprocess, sys\n{program}"], tmp_path, 3.0)
+    assert found == code and what in said and bool(what) == bool(said)
+
+
+def test_verdicts_are_kept_and_inputs_repeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "samples").mkdir()
+    (tmp_path / "samples" / "a").write_bytes(b"some words " * 20)
+    monkeypatch.setattr("fuzz.processes.COMMAND", (sys.executable, "-c", "print(open('a', 'rb').read()); 1 / 0"))
+    ones = [
+        try_number(number, 1, tmp_path / "samples", tmp_path, [command("x", ("a",), "arg")]) for number in (3, 4, 3)
+    ]
+    assert [one["number"] for one in ones] == [3, 4, 3] and all("ZeroDivision" in one["wrong"] for one in ones)
+    kept = [(tmp_path / f"1-command-{number}" / "a").read_bytes() for number in (3, 4)]
+    assert (
+        kept[0] != kept[1] and ones[0]["arguments"] == ["arg"] and ones[0] | {"seconds": 0} == ones[2] | {"seconds": 0}
+    )
+    path = tmp_path / "verdicts.jsonl"
+    path.write_text(json.dumps(ones[0]) + "\n" + '{"number": 4, "tar')
+    assert read_verdicts(path) == ones[:1] == read_verdicts(path)
+    assert read_verdicts(tmp_path / "none") == []
 
 
 def test_the_same_number_is_the_same_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

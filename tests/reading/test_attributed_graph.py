@@ -150,6 +150,15 @@ def test_labels_in_memory_may_be_names_and_dicts(tmp_path: Path, several: bool) 
             write_graph(edges, tmp_path / "bad", labels=labels)
 
 
+@pytest.mark.parametrize("data", [b"", b"PK", b"PK\3\4" + b"x" * 40, b"\x93NUMPY"])
+def test_splits_in_a_damaged_zip_are_refused(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "split.npz"
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=r"split.npz cannot be read as splits"):
+        write_graph([(0, 1), (1, 2)], tmp_path / "bad", split=path)
+    assert not (tmp_path / "bad").exists()
+
+
 def test_missing_names_of_pandas_are_no_classes(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     for kind in ("string", object):

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from any2vec.data.options import TextOptions
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, FormatError, InputError, StorageError
@@ -152,6 +153,31 @@ def test_a_list_of_lines_is_one_source_and_a_list_of_addresses_several(text: Pat
     assert len(of_list.summary["sources"]) == 1
     with pytest.raises(DataError, match=r"There is no file .*gone\.txt"):
         stream("skipgram", [str(text), str(tmp_path / "gone.txt")])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "datasets", "pyarrow", "dict"])
+def test_a_table_is_lines_of_its_column_of_text(library: str) -> None:
+    module = __import__("builtins") if library == "dict" else pytest.importorskip(library)
+    lines = [*lines_of(300), None]
+    columns = {"n": list(range(301)), "said": lines}
+    make = {"datasets": lambda: module.Dataset.from_dict(columns), "dict": lambda: columns,
+            "pyarrow": lambda: module.table(columns)}.get(library, lambda: module.DataFrame(columns))  # fmt: skip
+    plain, alone, named = (
+        stream(StreamSkipGram(dim=4), data, options=StreamOptions(min_count=1), text=TextOptions(column=column))
+        for data, column in ((lines[:-1], None), (make(), None), ([make()], "said"))
+    )
+    assert plain is not None and alone is not None and named is not None
+    assert plain.summary["words"] == alone.summary["words"] == named.summary["words"] > 300
+    assert list(plain.embeddings) == list(alone.embeddings) == list(named.embeddings)
+    with pytest.raises(DataError, match="has no column 'x'"):
+        stream("skipgram", make(), text=TextOptions(column="x"))
+
+
+def test_a_table_without_text_is_no_source() -> None:
+    with pytest.raises(DataError, match="needs a column to be named"):
+        stream("skipgram", {"n": [1, 2]})
+    with pytest.raises(DataError, match="'walk' of The dict holds whole numbers; a stream learns from text"):
+        stream("skipgram", {"walk": [[1, 2], [2, 1]]})
 
 
 def test_steps_end_behind_so_many_batches() -> None:

@@ -44,13 +44,23 @@ def nearest(
         bool, typer.Option("--approximate", help="Through an index: faster for many queries on large tables.")
     ] = False,
     relations: Relations = False,
+    column: Annotated[
+        str | None, typer.Option("--column", help="Of clicks: neighbors of this column alone.", show_default=False)
+    ] = None,
     format: Format = None,
     as_json: AsJson = False,
 ) -> None:
     """The nearest neighbors of words or nodes, by cosine similarity."""
     embeddings = load(result, format, relations)
     there = [key for key in keys if key in embeddings or embeddings.encoder is not None] or keys
-    answers = dict(zip(there, embeddings.nearest(there, k, approximate), strict=True))
+    if column is None:
+        answers = dict(zip(there, embeddings.nearest(there, k, approximate), strict=True))
+    else:
+        from any2vec.models.clicks.keys import keys_of_column
+
+        among = keys_of_column(embeddings, column)
+        asked = (key if key in among else embeddings[key] for key in there)
+        answers = {key: among.nearest(one, k, approximate) for key, one in zip(there, asked, strict=True)}
     made = [key for key in answers if key not in embeddings]
     missing = [key for key in keys if key not in answers]
     if as_json:

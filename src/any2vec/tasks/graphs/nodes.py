@@ -184,9 +184,10 @@ def node_splits(source: Any, index: int | None, nodes: Nodes) -> np.ndarray:
 
 def _load(path: Path) -> np.ndarray:
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        # opened here, as np.load leaves a file open when it fails within
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return np.asarray(stored["split"])
-    except (OSError, ValueError, EOFError, KeyError) as error:
+    except Exception as error:  # zipfile, zlib and the header parser each have errors of their own
         raise DataError(f"{path.name} cannot be read as splits: it needs an array named split; check it.") from error
 
 

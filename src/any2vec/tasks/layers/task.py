@@ -42,6 +42,8 @@ class Layers(Task):
     lacks: ClassVar = {
         "init": _DENSE, "cache": _DENSE, "cache_rows": _DENSE, "memory": _DENSE, "order": _DENSE, "servers": _DENSE,
         "sync_servers": _NEIGHBORS, "sync": _NEIGHBORS, "scheme": _NEIGHBORS, "rounds_per_epoch": _NEIGHBORS,
+        "validate": "the val nodes of --split are scored in each record",
+        "patience": "all its epochs run, with the accuracy on the val nodes in each record",
         "bits": "quantize says on which grid what travels lies", "overlap": _NEIGHBORS, "credits": _NEIGHBORS,
         "staleness_bound": _NEIGHBORS, "read": "it reads a graph", "partition": "each host has the whole graph",
     }  # fmt: skip

@@ -43,6 +43,7 @@ class Recommend(Task):
         **dict.fromkeys(("sync", "scheme", "rounds_per_epoch", "bits", "overlap", "servers", "sync_servers"), _ONE),
         **dict.fromkeys(("dual", "credits", "staleness_bound", "partition", "read"), _ONE),
         **dict.fromkeys(("memory", "order", "cache", "cache_rows"), _MEMORY),
+        "validate": "lists are judged behind the training, by any2vec evaluate --task recommend",
         "init": "users and items of other vectors would have to be told apart",
         "cache_dir": "interactions are read anew by each run",
     }  # fmt: skip

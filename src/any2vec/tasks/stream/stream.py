@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from any2vec.data.io.files import is_table
 from any2vec.data.options import TextOptions
 from any2vec.embeddings import Embeddings
-from any2vec.errors import InputError
+from any2vec.errors import DataError, InputError
 from any2vec.models.stream.config import StreamModel
 from any2vec.options.hosts import HostOptions
 from any2vec.options.storage import StorageOptions
@@ -58,8 +59,9 @@ def stream(
     Args:
         model: the config of a model of streams (`StreamSkipGram(...)`), or a name ("skipgram") for its defaults.
         sources: an address (a path, `-`, tcp://, unix://, http(s)://, kafka://, redis://, crawl:URL), an iterable of
-            lines (strings), or a list of such. A list of strings is lines when none of them is an address or the path
-            of a file, and one holds white space.
+            lines (strings), a table in memory (pandas, Polars, Arrow, a Dataset, a dict of columns), or a list of such.
+            A list of strings is lines when none of them is an address or the path of a file, and one holds white space.
+            Of a table the column of text is read, or that which `TextOptions(column=...)` names.
         out: folder of checkpoints, snapshots and records; None keeps the result in memory alone.
         options, reading, text: limits and intervals; how sources are read; how lines become words.
         hosts: trainers and servers of rows; None: this process trains. Under torchrun, ranks other than 0 get None.
@@ -84,9 +86,13 @@ def stream(
     started = time.perf_counter()
     config = model_named(model, "stream")() if isinstance(model, str) else model
     run = options or StreamOptions()
+    text = text or TextOptions()
+    data = listed(_as_lines(sources, text.column))
+    if any(isinstance(one, TableLines) for one in data):
+        text = replace(text, column=None)
     spec = RunSpec(
-        task=task_of(config, "stream").name, model=config, data=listed(_as_lines(sources)),
-        reading={"sources": reading or SourceOptions(), "text": text or TextOptions()},
+        task=task_of(config, "stream").name, model=config, data=data,
+        reading={"sources": reading or SourceOptions(), "text": text},
         run=run if out is None else replace(run, out=Path(out)), hosts=options_of("hosts", hosts),
         sync=options_of("sync", sync), storage=options_of("storage", storage),
     )  # fmt: skip
@@ -96,12 +102,41 @@ def stream(
     return StreamResult(found.embeddings, found.summary, found.progress)
 
 
-def _as_lines(sources: Any) -> Any:
-    """A list of lines as one source; all else as it is."""
-    if not isinstance(sources, list | tuple) or not all(isinstance(one, str) for one in sources):
+def _as_lines(sources: Any, column: str | None) -> Any:
+    """A list of lines as one source, a table as the lines of its column; all else as it is."""
+    if is_table(sources):
+        return TableLines(sources, column)
+    if not isinstance(sources, list | tuple):
         return sources
+    if not all(isinstance(one, str) for one in sources):
+        return [TableLines(one, column) if is_table(one) else one for one in sources]
     is_text = any(len(one.split()) > 1 for one in sources) and not any(map(_is_address, sources))
     return [sources] if is_text else sources
+
+
+class TableLines:
+    """The column of text of a table in memory, as a source of lines.
+
+    Raises:
+        DataError: it has no such column, or several may be meant, or the values are no text.
+    """
+
+    def __init__(self, table: Any, column: str | None) -> None:
+        self._table, self._column = table, column
+        self._found: Any = self._open()
+        if self._found.kind == "ids":
+            raise DataError(
+                f"Column {self._found.column!r} of {self._found.name} holds whole numbers; a stream learns from text."
+            )
+
+    def __iter__(self) -> Iterator[Any]:
+        found, self._found = self._found or self._open(), None  # a reader of batches can be read once
+        return iter(found.values())
+
+    def _open(self) -> Any:
+        from any2vec.data.text.columns import Column
+
+        return Column(self._table, None, self._column)
 
 
 def _is_address(text: str) -> bool:
