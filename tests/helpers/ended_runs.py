@@ -39,3 +39,24 @@ def stops_after(records: int) -> Callable[[Any], None]:
             os.kill(os.getpid(), signal.SIGTERM)
 
     return on_work
+
+
+class _EndedError(Exception):
+    """Ends a run from within."""
+
+
+def ended_at_record(record: int, train: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+    """A run that leaves a checkpoint at every progress record, and that breaks at one of them, 1 and up.
+
+    train: `fit`, or what passes options on to it.
+    """
+    received: list[Any] = []
+
+    def on_work(progress: Any) -> None:
+        received.append(progress)
+        if len(received) == record:
+            raise _EndedError
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(_EndedError):
+        patch.setattr("any2vec.train.progress.RECORD_SECONDS", 0.0)
+        train(*arguments, checkpoint_seconds=1e-9, callback=on_work, **options)

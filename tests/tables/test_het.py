@@ -20,10 +20,10 @@ from any2vec.errors import HostError, InputError, MessageError
 from any2vec.kernels.cache.cached_rows import add_changes, read_cached, take_pending
 from any2vec.kernels.common.varint import read_varints, varint_size, write_varints
 from any2vec.plan.lookahead.oracle import NEVER
-from any2vec.plan.lookahead.window import allowed_updates
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache.versioned_cache import BatchExchange, VersionedCache
 from any2vec.tables.cache.versioned_rows import VersionedRows
+from any2vec.tables.freshness import allowed_updates
 from any2vec.tables.registry import RESIDENCIES
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import MemoryRows

@@ -24,6 +24,7 @@ from any2vec.models.networks.network import Block, GcnLayer, Network, SageLayer,
 from any2vec.plan.sharding.node_orders import node_order
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from cli_runs import called
+from ended_runs import ended_at_record
 from marks import with_metis
 
 NODES, CLASSES, COLUMNS = 240, 3, 8
@@ -209,10 +210,6 @@ def test_several_classes_a_node(several: AttributedGraph) -> None:
     assert (share_NC.sum(axis=1) > 1.2).any()
 
 
-class _StopError(Exception):
-    """Ends a run from within."""
-
-
 @pytest.mark.parametrize("more", [{}, {"residual": True}, {"dropout": 0.1}, {"hidden": COLUMNS - 1}])
 def test_fixed_features_are_summed_once_to_the_same_bits(
     graph: AttributedGraph, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -239,19 +236,9 @@ ORDERED = GCN(hidden=16, sampling="full-graph", node_order="communities")
 
 
 @pytest.mark.parametrize("model", [*MODELS, ORDERED], ids=lambda model: f"{model.name}-{model.sampling}")
-def test_a_run_goes_on_to_the_same_bits(
-    graph: AttributedGraph, model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("any2vec.train.progress.RECORD_SECONDS", 0.0)
-    whole, seen = trained(graph, model), []
-
-    def stop(record: any2vec.Progress) -> None:
-        seen.append(record)
-        if len(seen) == 5:
-            raise _StopError
-
-    with pytest.raises(_StopError):
-        trained(graph, model, out=tmp_path / "run", checkpoint_seconds=1e-9, callback=stop)
+def test_a_run_goes_on_to_the_same_bits(graph: AttributedGraph, model: Any, tmp_path: Path) -> None:
+    whole = trained(graph, model)
+    ended_at_record(5, trained, graph, model, out=tmp_path / "run")
     assert (tmp_path / "run" / "checkpoint.safetensors").exists()
     again = trained(graph, model, out=tmp_path / "run", resume=True)
     assert np.array_equal(again.embeddings.vectors, whole.embeddings.vectors)

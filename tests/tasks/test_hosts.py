@@ -33,6 +33,7 @@ from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.tasks.words import metis_process
 from any2vec.train import launch
 from any2vec.types import ProgressLine, Round, Span, Work
+from ended_runs import ended_at_record
 from spreads import agreed, spread
 
 SHORT = {"dim": 8, "window": 3, "min_count": 1}
@@ -300,21 +301,9 @@ def test_too_many_hosts_for_the_data() -> None:
         trained(MODELS["skipgram"], [["a", "b"] * 4] * 5, spread(logical_hosts=9))
 
 
-class _StopError(Exception):
-    """Ends a run from within."""
-
-
 def stopped(model: SequenceModel, data: Any, out: Path, options: dict[str, Any] | None, after: int) -> None:
     """A run that leaves a checkpoint at every record and breaks after some of them."""
-    received = []
-
-    def on_work(record: any2vec.Progress) -> None:
-        received.append(record)
-        if len(received) == after:
-            raise _StopError
-
-    with pytest.raises(_StopError):
-        trained(model, data, options, out=out, checkpoint_seconds=1e-9, callback=on_work)
+    ended_at_record(after, trained, model, data, options, out=out)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from any2vec.tasks.graphs.options import CacheOptions
 from any2vec.tasks.graphs.planning import batches_ahead, plan_network, reached_by_hop
 from any2vec.tasks.graphs.prepare import prepare_graph
 from cli_runs import called
+from ended_runs import ended_at_record
 
 NODES, COLUMNS, CLASSES = 3000, 96, 4
 DIRECTED = any2vec.GraphOptions(directed=True)
@@ -144,23 +145,10 @@ def test_who_knows_what_is_read_next_reads_less(graph: AttributedGraph) -> None:
     assert rows_moved(graph, "belady", threads=2) < found["fifo"]
 
 
-def test_a_run_within_a_budget_goes_on_to_the_same_counts(
-    graph: AttributedGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("any2vec.train.progress.RECORD_SECONDS", 0.0)
+def test_a_run_within_a_budget_goes_on_to_the_same_counts(graph: AttributedGraph, tmp_path: Path) -> None:
     options = {"storage": budget_of(graph), "epochs": 2}
-    whole, seen = trained(graph, MODELS[0], **options), []
-
-    class _StopError(Exception):
-        pass
-
-    def stop(record: Any) -> None:
-        seen.append(record)
-        if len(seen) == 5:
-            raise _StopError
-
-    with pytest.raises(_StopError):
-        trained(graph, MODELS[0], out=tmp_path / "run", checkpoint_seconds=1e-9, callback=stop, **options)
+    whole = trained(graph, MODELS[0], **options)
+    ended_at_record(5, trained, graph, MODELS[0], out=tmp_path / "run", **options)
     again = trained(graph, MODELS[0], out=tmp_path / "run", resume=True, **options)
     assert np.array_equal(again.embeddings.vectors, whole.embeddings.vectors)
     for name in ("rows_read", "rows_missed", "bytes_read"):

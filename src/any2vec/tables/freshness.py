@@ -10,7 +10,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from any2vec.plan.lookahead.window import allowed_updates
+SHARE = 0.3
+"""of the updates that a young row has had: so many may be missing, if the bound allows them"""
+LEAST = 20
+"""updates that may be missing however young the row is, if the bound allows them"""
+
+
+def allowed_updates(version_N: np.ndarray, bound: int) -> np.ndarray:
+    """Updates that may be missing of rows that are spared while they are young: int64 (N,), never more than the bound.
+
+    A row that has been changed a few times is still far from where it goes: changes that others made without it count
+    for much. Exchanging such rows earlier costs few bytes, for few of a row's changes are its first ones (docs/log.md).
+    Ours.
+
+    version_N: int64, updates that each row has had (less than 0 counts as 0).
+    """
+    return np.minimum(bound, np.maximum(LEAST, (SHARE * version_N).astype(np.int64)))
 
 
 class Freshness(ABC):
@@ -24,7 +39,7 @@ class Freshness(ABC):
     counts_occurrences: ClassVar[bool] = False
     """whether an update is one occurrence of a row in a batch, not what the batch changes in it"""
     spares_young: ClassVar[bool] = False
-    """whether owners send a row before the pull bound while it is young (`plan.lookahead.window.allowed_updates`)"""
+    """whether owners send a row before the pull bound while it is young (`allowed_updates`)"""
     pull_bound: int
     """updates that an owner may have had beyond the version that is known, without sending the row"""
 

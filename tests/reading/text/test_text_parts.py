@@ -25,7 +25,7 @@ from any2vec.kernels.text.tokens import first_uses
 from any2vec.plan.order.shares import keep_rest
 from any2vec.tasks.words.parts import prepare_part
 from any2vec.tasks.words.prepare import Prepared, prepare
-from any2vec.types import Progress
+from ended_runs import ended_at_record
 from naive.text import tokens as naive
 from spreads import spread
 
@@ -272,25 +272,12 @@ def test_processes_are_logical_hosts(text: Path) -> None:
         assert logical.summary[name] == local.summary[name], name
 
 
-class _StopError(Exception):
-    """Ends a run from within."""
-
-
 def stopped(data: Any, out: Path, options: dict[str, Any], after: int) -> None:
-    received: list[Progress] = []
-
-    def on_work(record: Progress) -> None:
-        received.append(record)
-        if len(received) == after:
-            raise _StopError
-
-    with pytest.raises(_StopError):
-        trained(data, options, out=out, checkpoint_seconds=1e-9, callback=on_work)
+    ended_at_record(after, trained, data, options, out=out)
 
 
-def test_resume(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resume(text: Path, tmp_path: Path) -> None:
     """As many hosts: the same bits. Others cannot share out what is left, unless they read the text whole."""
-    monkeypatch.setattr("any2vec.train.progress.RECORD_SECONDS", 0.0)
     options, out = spread(logical_hosts=3, rounds_per_epoch=4, **PARTS), tmp_path / "out"
     whole = trained(text, options)
     stopped(text, out, options, 3)

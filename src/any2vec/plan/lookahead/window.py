@@ -5,11 +5,6 @@ choice, the changesets of Ginex). A use is one row in one step; uses are numbere
 Memory is O(uses of the window), whatever the table's size.
 
 Legend: G distinct rows of a step, K uses of a call, H places of the map.
-
-How late a cached row may be by less than a bound while it is young. Pure, and ours.
-
-A row that has been changed a few times is still far from where it goes: changes that others made without it count for
-much. Exchanging such rows earlier costs few bytes, for few of a row's changes are its first ones (docs/log.md).
 """
 
 from __future__ import annotations
@@ -21,20 +16,6 @@ import numpy as np
 
 from any2vec.errors import InputError
 from any2vec.kernels.cache.residency import EMPTY, drop_slots, find_slots, put_slots
-
-SHARE = 0.3
-"""of the updates that a row has had: so many may be missing, if the bound allows them"""
-LEAST = 20
-"""updates that may be missing however young the row is, if the bound allows them"""
-
-
-def allowed_updates(version_N: np.ndarray, bound: int) -> np.ndarray:
-    """Updates that may be missing of rows, int64 (N,), never more than the bound.
-
-    version_N: int64, updates that each row has had (less than 0 counts as 0).
-    """
-    return np.minimum(bound, np.maximum(LEAST, (SHARE * version_N).astype(np.int64)))
-
 
 NONE = -1
 """no further use in the window; no note"""

@@ -44,7 +44,7 @@ class RowQuery(NamedTuple):
     makes_fresh: bool = False
     """rows that nobody has changed need not be sent: the asker makes them"""
     spares_young: bool = False
-    """the bound is less for rows that are young (plan.lookahead.window)"""
+    """the bound is less for rows that are young (tables.freshness)"""
 
 
 class Answer(NamedTuple):

@@ -21,7 +21,7 @@ import numpy as np
 from any2vec.cluster.message import Part
 from any2vec.kernels.cache.cached_rows import add_changes
 from any2vec.kernels.rows.rows import gather_rows
-from any2vec.plan.lookahead.window import allowed_updates
+from any2vec.tables.freshness import allowed_updates
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.server.blocks.trained_block import StoredBlock
 from any2vec.tables.server.versioned_message import FRESH, UNKNOWN, Answer, RowQuery, pack_answer, unpack_query
