@@ -26,6 +26,7 @@ from golden.data import Data
 SEED = 7
 COUNTS = (
     "items", "rows", "dim", "loss", "normalized_entropy", "train_accuracy", "val_accuracy", "test_accuracy",
+    "val_auc", "test_auc", "val_mrr", "test_mrr", "val_hits_at_10", "test_hits_at_10",
     "lagrangian", "residual", "hosts", "servers", "scheme", "bits", "rounds", "relations", "num_negatives",
     "partitions", "capacity", "order", "sweeps", "loads", "stores", "holdings", "held_twice",
     "words", "steps", "vocabulary", "types", "batches_of_hosts", "dropped_rows",
@@ -42,6 +43,7 @@ STATES = ("checkpoint.safetensors", "table/meta.json", "host-0/table/meta.json")
 READ_ANEW = (
     a2v.ComplEx, a2v.DistMult, a2v.TransE, a2v.RotatE, a2v.DotProduct, a2v.BPR, a2v.ALS, a2v.Item2Vec,
     a2v.GraphSAGE, a2v.GCN, a2v.GAT, a2v.GATv2, a2v.GIN, a2v.APPNP, a2v.SGC,
+    a2v.RGCN,
 )  # fmt: skip
 """models whose data no cache keeps"""
 ATTEMPTS = 10

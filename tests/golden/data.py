@@ -147,6 +147,20 @@ class Data:
             "split": self._file("split.tsv", lambda: "".join(f"{node}\t{part}\n" for node, part in enumerate(parts))),
         }
 
+    def typed_edges(self) -> dict[str, Path]:
+        """Triples whose relations tell the three classes of some nodes: paths of edges, labels and split."""
+        label = np.arange(90) % CLASSES
+
+        def content() -> str:
+            rng = _rng("typed edges", 0)
+            ends = rng.integers(0, 90, (360, 2)).tolist()
+            lines = [f"{node}\tr{label[node]}\t{90 + node % 6}\n" for node in range(90)]
+            lines += [f"{u}\tknows\t{v}\n" for u, v in ends if u != v]
+            return "".join(lines)
+
+        known = self.nodes()
+        return {"edges": self._file("typed-edges.tsv", content), "labels": known["labels"], "split": known["split"]}
+
     def _file(self, name: str, content) -> Path:  # type: ignore[no-untyped-def]
         path = self.folder / name
         if not path.exists():

@@ -358,9 +358,12 @@ def layer_run(name: str, model: Any, repeat: Repeat = "none", **options: Any) ->
         return replace(classified(model, place, **spread(**options)), bytes_that_repeat=repeat)
 
 
-def classified(model: Any, place: Place, run: Callable[..., Outcome] | None = None, **options: Any) -> Outcome:
+def classified(
+    model: Any, place: Place, run: Callable[..., Outcome] | None = None, has_types: bool = False, **options: Any
+) -> Outcome:
     """A run of a classifier of nodes."""
-    paths: dict[str, Any] = {name: str(path) for name, path in place.data.nodes().items()}
+    files = place.data.typed_edges() if has_types else place.data.nodes()
+    paths: dict[str, Any] = {name: str(path) for name, path in files.items()}
     edges = paths.pop("edges")
     return (run or fitted)(model, edges, place, nodes=a2v.NodeOptions(**paths), **({"epochs": 20} | options))
 
@@ -392,12 +395,22 @@ NETWORK: dict[str, Any] = {"hidden": 8, "fanouts": "3,2", "batch_size": 8}
 WHOLE: dict[str, Any] = {"hidden": 8, "sampling": "full-graph"}
 
 
-def network_run(name: str, model: Any) -> None:
-    """Register a run of a graph network."""
+def network_run(name: str, model: Any, *, needs: tuple[str, ...] = (), **options: Any) -> None:
+    """Register a run of a graph network; options: of `classified`."""
+
+    @golden(name, needs=(*TORCH, *needs))
+    def call(place: Place) -> Outcome:
+        return classified(model, place, **({"epochs": 4} | options))
+
+
+def unlabeled_run(name: str, model: Any, run: Callable[..., Outcome] | None = None, epochs: int = 4) -> None:
+    """Register a run of a graph network that learns from edges and features alone."""
 
     @golden(name, needs=TORCH)
     def call(place: Place) -> Outcome:
-        return classified(model, place, epochs=4)
+        paths = place.data.nodes()
+        nodes = a2v.NodeOptions(features=str(paths["features"]))
+        return (run or fitted)(model, str(paths["edges"]), place, nodes=nodes, epochs=epochs)
 
 
 network_run("graphsage/one", a2v.GraphSAGE(**NETWORK))
@@ -410,6 +423,21 @@ network_run("gatv2/one-full-graph", a2v.GATv2(heads=2, **WHOLE))
 network_run("gin/one", a2v.GIN(train_eps=True, **NETWORK))
 network_run("appnp/one", a2v.APPNP(hidden=8, hops=3))
 network_run("sgc/one", a2v.SGC())
+CLUSTERS: dict[str, Any] = {"hidden": 8, "sampling": "cluster", "num_parts": 9, "parts_per_batch": 2}
+network_run("graphsage/one-cluster", a2v.GraphSAGE(partitioner="ldg", halo=1, **CLUSTERS))
+network_run("gcn/one-cluster-metis", a2v.GCN(partitioner="metis", **CLUSTERS), needs=("pymetis",))
+SUBGRAPHS: dict[str, Any] = {"hidden": 8, "sampling": "walks", "batch_size": 8, "walk_steps": 3}
+network_run("graphsage/one-walks", a2v.GraphSAGE(**SUBGRAPHS))
+network_run("rgcn/one", a2v.RGCN(num_bases=2, **NETWORK), has_types=True)
+network_run("rgcn/one-full-graph", a2v.RGCN(**WHOLE), has_types=True)
+LINKS: dict[str, Any] = {"objective": "links", "hidden": 8, "val_share": 0.1, "test_share": 0.1}
+SAMPLED_LINKS = a2v.GraphSAGE(fanouts="3,2", batch_size=32, num_negatives=2, negatives="degree", **LINKS)
+unlabeled_run("graphsage/one-links", SAMPLED_LINKS)
+unlabeled_run("graphsage/one-links-resumed", SAMPLED_LINKS, resumed, 60)
+unlabeled_run("gcn/one-links-full-graph", a2v.GCN(sampling="full-graph", **LINKS))
+UNSUPERVISED = a2v.GraphSAGE(objective="unsupervised", num_negatives=5, walk_length=4, **NETWORK)
+unlabeled_run("graphsage/one-unsupervised", UNSUPERVISED)
+unlabeled_run("graphsage/one-unsupervised-resumed", UNSUPERVISED, resumed, 60)
 
 
 @golden("graphsage/one-resumed", needs=TORCH)
@@ -420,6 +448,21 @@ def resumed_network(place: Place) -> Outcome:
 @golden("gcn/one-full-graph-resumed", needs=TORCH)
 def resumed_whole_graph(place: Place) -> Outcome:
     return classified(a2v.GCN(**WHOLE), place, resumed, epochs=200)
+
+
+@golden("rgcn/one-resumed", needs=TORCH)
+def resumed_relations(place: Place) -> Outcome:
+    return classified(a2v.RGCN(num_bases=2, **NETWORK), place, resumed, has_types=True, epochs=60)
+
+
+@golden("graphsage/one-cluster-resumed", needs=TORCH)
+def resumed_clusters(place: Place) -> Outcome:
+    return classified(a2v.GraphSAGE(partitioner="ldg", halo=1, **CLUSTERS), place, resumed, epochs=60)
+
+
+@golden("graphsage/one-walks-resumed", needs=TORCH)
+def resumed_walks(place: Place) -> Outcome:
+    return classified(a2v.GraphSAGE(**SUBGRAPHS), place, resumed, epochs=60)
 
 
 # ---- streams
