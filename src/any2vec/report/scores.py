@@ -24,6 +24,9 @@ _HEADLINES = {
 _OF_RUN = {
     "test_accuracy": "accuracy, test nodes", "val_accuracy": "accuracy, validation nodes",
     "test_micro_f1": "micro-F1, test nodes", "val_micro_f1": "micro-F1, validation nodes",
+    "test_auc": "AUC, test edges", "val_auc": "AUC, validation edges",
+    "test_mrr": "MRR, test edges", "val_mrr": "MRR, validation edges",
+    "test_hits_at_10": "Hits@10, test edges", "val_hits_at_10": "Hits@10, validation edges",
 }  # fmt: skip
 """what runs say of themselves"""
 MOST_CLASSES = 25

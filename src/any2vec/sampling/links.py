@@ -3,7 +3,7 @@
 Pure: a negative depends on (seed, epoch, its edge), a pair on a walk on (seed, epoch, number of the walk). So batches
 can be made ahead, or again, by any number of threads.
 
-Legend: N nodes, E edges, B different nodes of a batch, P pairs, K pairs or edges.
+Legend: N nodes, E edges, B different nodes of a batch, P pairs, K pairs or edges, R edges that are ranked.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from any2vec.types import Csr
 
 DISTORTION = 0.75
 """power of the degree by which negatives are drawn (Mikolov et al. 2013; Hamilton et al. 2017)"""
+RANKED, CANDIDATES = 20_000, 100
+"""edges of a part that are ranked, at most, and nodes that each one's target is ranked among, besides"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +46,11 @@ class LinkData(NamedTuple):
     val: np.ndarray
     val_negatives: np.ndarray
     """as many pairs that are no edge"""
+    val_ranking: np.ndarray
+    """int32 (2 + CANDIDATES, R): of some of them source, target, and nodes without an edge from that source"""
     test: np.ndarray
     test_negatives: np.ndarray
+    test_ranking: np.ndarray
     is_directed: bool
 
 

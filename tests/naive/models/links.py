@@ -33,3 +33,14 @@ def partner(walk: Sequence[int], key: int, number: int) -> int:
     """A node of a walk behind its start; -1 where there is none."""
     behind = [node for node in walk[1:] if node >= 0]
     return behind[below(draw(key, number) >> 32, len(behind))] if behind else -1
+
+
+def ranking(vectors: Sequence[Sequence[float]], edges: Sequence[Sequence[int]]) -> tuple[float, float]:
+    """(MRR, Hits@10) of edges: each a source, its target and the candidates; a tie costs half a place."""
+    ranks = []
+    for src, dst, *candidates in edges:
+        own, *others = (
+            sum(a * b for a, b in zip(vectors[src], vectors[node], strict=True)) for node in (dst, *candidates)
+        )
+        ranks.append(1 + sum(other > own for other in others) + 0.5 * sum(other == own for other in others))
+    return sum(1 / rank for rank in ranks) / len(ranks), sum(rank <= 10 for rank in ranks) / len(ranks)

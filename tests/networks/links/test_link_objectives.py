@@ -18,7 +18,7 @@ import torch
 import any2vec
 from any2vec import GAT, GCN, AttributedGraph, DataError, FormatError, GraphSAGE, InputError, NodeOptions
 from any2vec.evaluate.graph.links import evaluate_links
-from any2vec.evaluate.graph.scores import auc_of, pair_scores
+from any2vec.evaluate.graph.scores import auc_of, pair_scores, ranking_of_pairs
 from any2vec.evaluate.graph.split import split_graph
 from any2vec.models.networks.batches import batches_of
 from any2vec.models.networks.classifier import NetworkClassifier
@@ -67,9 +67,19 @@ def trained(graph: Any, model: Any, **options: Any) -> any2vec.FitResult:
 
 
 def test_links_of_blocks_are_found_by_epochs_that_validation_chooses(graph: AttributedGraph) -> None:
-    """Who knows the classes reaches 0.5 + (0.94 - 0.35) / 2 = 0.8."""
+    """Who knows the classes reaches 0.5 + (0.94 - 0.35) / 2 = 0.8.
+
+    Of a hundred candidates without an edge from the source some 29 are of its class, and so are 9 of 10 targets. Who
+    orders by class, and within one by chance, has Hits@10 of 0.9 * 10 / 30 = 0.3 and MRR 0.9 * H(30) / 30 = 0.12; by
+    chance alone these are 0.1 and 0.05.
+    """
     found = trained(graph, LINKS, epochs=12)
     assert found.summary["test_auc"] > 0.72 and found.summary["val_auc"] > 0.72
+    for part in ("val", "test"):
+        assert 0.08 < found.summary[f"{part}_mrr"] < 0.2 and 0.2 < found.summary[f"{part}_hits_at_10"] < 0.45
+    best = found.summary["validation"][found.summary["best_epoch"] - 1]
+    assert best["val_mrr"] == pytest.approx(found.summary["val_mrr"], rel=0.02)
+    assert found.summary["num_ranking_negatives"] == 100
     assert found.summary["dim"] == 16 == found.embeddings.dim and len(found.embeddings) == NODES
     assert "accuracy" not in " ".join(found.summary)
     short = trained(graph, LINKS, epochs=50, patience=2)
@@ -86,7 +96,8 @@ def test_of_edges_by_chance_nothing_is_known(tmp_path: Path, sampling: str) -> N
     graph = written(tmp_path, is_random=True)
     summary = trained(graph, model, epochs=20).summary
     assert abs(summary["test_auc"] - 0.5) < 4 / np.sqrt(6 * graph.num_edges * 0.2)
-    assert summary["val_auc"] is None and summary["loss"] < 0.75
+    assert summary["val_auc"] is None is summary["val_mrr"] and summary["loss"] < 0.75
+    assert abs(summary["test_hits_at_10"] - 10 / 101) < 0.1 and summary["test_mrr"] < 0.15
 
 
 @pytest.mark.parametrize("model", [LINKS, GraphSAGE(objective="links", sampling="full-graph")], ids=["sampled", "full"])
@@ -234,6 +245,8 @@ def test_nodes_in_another_order_have_their_vectors(graph: AttributedGraph, objec
         scores = [pair_scores(wanted, pairs) for pairs in (data.links.test, data.links.test_negatives)]
         assert found.summary["test_auc"] == pytest.approx(auc_of(*scores), abs=1e-3)
         assert found.summary["val_auc"] > 0.6
+        ranked = ranking_of_pairs(wanted, data.links.test_ranking)
+        assert found.summary["test_mrr"] == pytest.approx(ranked["mrr"], abs=5e-3)
 
 
 def test_auc_counts_ties_by_half() -> None:

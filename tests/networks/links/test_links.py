@@ -11,9 +11,10 @@ from scipy.stats import chisquare
 from any2vec.data.graph.reader import read_graph
 from any2vec.data.options import GraphOptions
 from any2vec.errors import InputError
+from any2vec.evaluate.graph.scores import ranking_of_pairs
 from any2vec.evaluate.graph.split import hold_out
 from any2vec.kernels.common.rng import PURPOSE_NEGATIVE, PURPOSE_PAIR, stream_key
-from any2vec.sampling.links import LinkOptions, LinkSampler, WalkPairs, by_degree, without_edges
+from any2vec.sampling.links import CANDIDATES, LinkOptions, LinkSampler, WalkPairs, by_degree, without_edges
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from any2vec.types import Csr
 from marks import uint64_wraps
@@ -146,6 +147,46 @@ def test_held_out_edges_are_in_no_message_and_negatives_are_no_edges(directed: b
     before = np.zeros_like(degree)
     np.add.at(before, list(zip(*proper, strict=True)), 1)
     assert (degree[before > 0] > 0).all()  # each node that has an edge keeps one
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_candidates_have_no_edge_from_the_source_of_an_edge(directed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    csr = random_csr(directed)
+    data, known = hold_out(csr, directed, 0.1, 0.2, 3)[0], edges_of(csr)
+    assert data.val_ranking.shape == (2 + CANDIDATES, data.val.shape[1])
+    for part, ranking in ((data.val, data.val_ranking), (data.test, data.test_ranking)):
+        src, dst, *candidates = ranking.tolist()
+        edges = [*zip(*part.tolist(), strict=True)]
+        turned = [edge[::-1] for edge in edges]
+        ranked = [*zip(src, dst, strict=True)]
+        assert all(a in pair for a, *pair in zip(ranked, edges, turned, strict=True))
+        assert (ranked == edges) == directed  # else either end is the source
+        pairs = {(source, node) for row in candidates for source, node in zip(src, row, strict=True)}
+        assert not pairs & known and all(a != b for a, b in pairs) and len(pairs) > 20 * len(set(src))
+    monkeypatch.setattr("any2vec.evaluate.graph.split.RANKED", 5)
+    few = hold_out(csr, directed, 0.1, 0.2, 3)[0]
+    assert few.test_ranking.shape == (2 + CANDIDATES, 5) and np.array_equal(few.test, data.test)
+
+
+def test_a_source_with_an_edge_to_every_node_is_not_ranked() -> None:
+    """Of a hub that all nodes stand to, edges on the rim alone, or those that are turned to it, have candidates."""
+    rim = np.arange(1, 31)
+    src, dst = np.r_[np.zeros(30, int), rim], np.r_[rim, np.roll(rim, 1)]
+    data, _ = hold_out(read_graph((src, dst)).csr, False, 0.0, 0.5, 1)
+    sources = data.test_ranking[0]
+    assert 0 not in sources and 0 < len(sources) < data.test.shape[1] and (data.test_ranking >= 0).all()
+    assert data.val_ranking.shape == (2 + CANDIDATES, 0)
+
+
+def test_ranks_are_those_of_the_plain_twin(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    vectors, ranking = rng.integers(-2, 3, (20, 3)), rng.integers(0, 20, (16, 90))  # with ties
+    wanted = naive.ranking(vectors.tolist(), ranking.T.tolist())
+    found = ranking_of_pairs(vectors.astype(np.float32), ranking)
+    assert (found["mrr"], found["hits_at_10"]) == pytest.approx(wanted) and 0.1 < wanted[0] < wanted[1] < 1
+    monkeypatch.setattr("any2vec.evaluate.graph.scores._BLOCK_NUMBERS", 100)
+    assert ranking_of_pairs(vectors.astype(np.float32), ranking) == pytest.approx(found)
+    assert ranking_of_pairs(vectors.astype(np.float32), ranking[:, :0]) == {}
 
 
 @pytest.mark.parametrize("directed", [False, True])

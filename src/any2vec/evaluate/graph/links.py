@@ -12,6 +12,7 @@ import numpy as np
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.evaluate.graph.logistic import fit_logistic
+from any2vec.evaluate.graph.scores import ranks_among
 from any2vec.evaluate.graph.split import Split, read_train_pairs, split_graph
 
 __all__ = ["SCORES", "LinksResult", "Split", "evaluate_links", "split_graph"]
@@ -115,8 +116,7 @@ def _ranking(
         part = slice(start, start + block)
         scores = np.where(has_row[ranking[part]], scorer(test[part, 0], ranking[part]), -np.inf)
         scores[~has_row[test[part, 0]]] = -np.inf
-        own = positives[part, None]
-        ranks[part] = 1 + (scores > own).sum(axis=1) + 0.5 * (scores == own).sum(axis=1)
+        ranks[part] = ranks_among(positives[part], scores)
     return ranks
 
 

@@ -26,7 +26,7 @@ from any2vec.data.io.storage import atomic_folder, check_folder_free, read_meta,
 from any2vec.data.options import GraphOptions
 from any2vec.errors import DataError, FormatError, InputError
 from any2vec.formats.vocabulary import LineKeys, read_vocabulary, write_vocabulary
-from any2vec.sampling.links import LinkData
+from any2vec.sampling.links import CANDIDATES, RANKED, LinkData
 from any2vec.types import Csr
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class _NonEdges:
 
     def __init__(self, csr: Csr, is_directed: bool) -> None:
         self.num_nodes = len(csr.indptr) - 1
-        self._csr, self._is_directed = csr, is_directed
+        self._csr, self.is_directed = csr, is_directed
         src = np.repeat(np.arange(self.num_nodes, dtype=np.int64), np.diff(csr.indptr))
         self._codes = np.sort(src * self.num_nodes + csr.indices)
 
@@ -105,19 +105,19 @@ class _NonEdges:
     def pairs(self, count: int, rng: np.random.Generator) -> np.ndarray:
         """`count` distinct pairs, uniform, int32 (count, 2), undirected ones with src < dst."""
         n = self.num_nodes
-        off_diagonal = n * (n - 1) // (1 if self._is_directed else 2)
+        off_diagonal = n * (n - 1) // (1 if self.is_directed else 2)
         loops = int((self._codes // n == self._codes % n).sum())
-        edges = (len(self._codes) - loops) // (1 if self._is_directed else 2)
+        edges = (len(self._codes) - loops) // (1 if self.is_directed else 2)
         if off_diagonal - edges < count:
             raise InputError(f"the graph has {off_diagonal - edges:,} pairs that are no edge; {count:,} are needed.")
         found = np.empty(0, dtype=np.int64)
         if (off_diagonal - edges) < 4 * count and n <= 5000:  # so dense that drawing would miss: list them all
             src, dst = np.divmod(np.arange(n * n, dtype=np.int64), n)
-            free = self.are_free(src, dst) & (self._is_directed | (src < dst))
+            free = self.are_free(src, dst) & (self.is_directed | (src < dst))
             found = rng.permutation(np.flatnonzero(free))[:count]
         while len(found) < count:
             src, dst = rng.integers(0, n, (2, 2 * (count - len(found)) + 64))
-            if not self._is_directed:
+            if not self.is_directed:
                 src, dst = np.minimum(src, dst), np.maximum(src, dst)
             codes = (src * n + dst)[self.are_free(src, dst)]
             joined = np.concatenate([found, codes])
@@ -128,12 +128,14 @@ class _NonEdges:
     def partners(self, src_T: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
         """For each source k nodes without an edge from it, int32 (T, K); drawn with replacement. -1 where none is."""
         partners = rng.integers(0, self.num_nodes, (len(src_T), k))
+        row_X, column_X = np.indices(partners.shape).reshape(2, -1)  # places that are not known to be free
         for _ in range(_TRIES):
-            bad = np.nonzero(~self.are_free(np.broadcast_to(src_T[:, None], partners.shape), partners))
-            if len(bad[0]) == 0:
+            is_bad_X = ~self.are_free(src_T[row_X], partners[row_X, column_X])
+            row_X, column_X = row_X[is_bad_X], column_X[is_bad_X]
+            if len(row_X) == 0:
                 return partners.astype(np.int32)
-            partners[bad] = rng.integers(0, self.num_nodes, len(bad[0]))
-        for row in np.unique(bad[0]):  # a source with hardly a non-neighbor: choose among those there are
+            partners[row_X, column_X] = rng.integers(0, self.num_nodes, len(row_X))
+        for row in np.unique(row_X):  # a source with hardly a non-neighbor: choose among those there are
             src = int(src_T[row])
             taken = self._csr.indices[self._csr.indptr[src] : self._csr.indptr[src + 1]]
             free = np.setdiff1d(np.arange(self.num_nodes), np.append(taken, src))
@@ -277,6 +279,10 @@ def hold_out(csr: Csr, is_directed: bool, val_share: float, test_share: float, s
     another was held out. Self-loops stay in the graph, and are in no part. Where a spanning forest needs
     too many edges, val and test share what is left as they share the edges.
 
+    Of each part 20,000 edges at most, drawn by the seed, are to be ranked, each among 100 nodes that have no edge from
+    its source; of an undirected edge a random end is the source, as `split_graph` has it. A source with an edge to
+    every node has none, and is left out.
+
     Args:
         csr: in-neighbors, rows ascending. val_share, test_share: of the edges, self-loops apart, in [0, 1).
 
@@ -305,8 +311,36 @@ def hold_out(csr: Csr, is_directed: bool, val_share: float, test_share: float, s
     pairs_T2 = free.pairs(int(counts.sum()), rng) if counts.any() else np.empty((0, 2), np.int32)
     negative_2T = np.ascontiguousarray(pairs_T2.T[::-1] if is_directed else pairs_T2.T)
     train, val, test = (np.stack([src[part_E == part], dst[part_E == part]]).astype(np.int32) for part in range(3))
-    data = LinkData(train, val, negative_2T[:, : counts[0]], test, negative_2T[:, counts[0] :], is_directed)
-    return data, _without(csr, at[part_E > 0], is_directed)
+    negatives = negative_2T[:, : counts[0]], negative_2T[:, counts[0] :]
+    from_source = _NonEdges(_reversed(csr), is_directed) if is_directed else free
+    rankings = (_ranking(from_source, edge_2T, (seed, part)) for part, edge_2T in ((1, val), (2, test)))
+    (val_ranking, test_ranking), left = rankings, _without(csr, at[part_E > 0], is_directed)
+    return LinkData(train, val, negatives[0], val_ranking, test, negatives[1], test_ranking, is_directed), left
+
+
+def _ranking(from_source: _NonEdges, edge_2T: np.ndarray, seed: tuple[int, int]) -> np.ndarray:
+    """int32 (2 + CANDIDATES, R): source, target and candidates of some edges, ascending by their place.
+
+    from_source: of a graph whose rows are sources; what has no direction is turned by chance.
+    """
+    rng, num = np.random.default_rng(seed), edge_2T.shape[1]
+    if not num:
+        return np.empty((2 + CANDIDATES, 0), np.int32)
+    src, dst = edge_2T if num <= RANKED else edge_2T[:, np.sort(rng.choice(num, RANKED, replace=False))]
+    if not from_source.is_directed:
+        is_turned = rng.integers(0, 2, len(src)) > 0
+        src, dst = np.where(is_turned, dst, src), np.where(is_turned, src, dst)
+    candidate_RK = from_source.partners(src, CANDIDATES, rng)
+    found = np.concatenate([src[None], dst[None], candidate_RK.T])
+    return np.ascontiguousarray(found[:, candidate_RK[:, 0] >= 0])
+
+
+def _reversed(csr: Csr) -> Csr:
+    """The graph whose rows are the other ends; ascending."""
+    num = len(csr.indptr) - 1
+    row_E = np.repeat(np.arange(num, dtype=np.int32), np.diff(csr.indptr))
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(csr.indices, minlength=num))])
+    return Csr(indptr, row_E[np.argsort(csr.indices, kind="stable")], csr.weights[:0])
 
 
 def _once(csr: Csr) -> Csr:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 
-from any2vec.evaluate.graph.scores import auc_of_pairs, metric_of, score_of
+from any2vec.evaluate.graph.scores import auc_of_pairs, metric_of, ranking_of_pairs, score_of
 from any2vec.models.networks.batches import LearnerData, Seeds
 from any2vec.models.networks.config import GraphNetwork, ObjectiveNetwork
 from any2vec.models.networks.inference import Inference
@@ -197,11 +197,13 @@ class Links:
         return torch.nn.functional.binary_cross_entropy_with_logits(score_P, is_edge_P)
 
     def validate(self, network: Network, inference: Inference) -> Mapping[str, float]:
-        edges = self._links.val.shape[1]
-        node_B, place = np.unique(np.concatenate([self._links.val, self._links.val_negatives], 1), return_inverse=True)
-        place_2P = place.reshape(2, -1)
+        parts = self._links.val, self._links.val_negatives, self._links.val_ranking
+        node_B, place = np.unique(np.concatenate([part.ravel() for part in parts]), return_inverse=True)
+        cut = np.split(place, np.cumsum([part.size for part in parts[:-1]]))
+        edge_2P, negative_2P, ranking_WR = (at.reshape(part.shape) for at, part in zip(cut, parts, strict=True))
         found = inference.scores(network, node_B)
-        return {"val_auc": auc_of_pairs(found, place_2P[:, :edges], place_2P[:, edges:])}
+        ranked = {f"val_{name}": value for name, value in ranking_of_pairs(found, ranking_WR).items()}
+        return {"val_auc": auc_of_pairs(found, edge_2P, negative_2P)} | ranked
 
 
 class Unsupervised:

@@ -15,7 +15,7 @@ from any2vec.data.attributed.predictions import PREDICTIONS, NodePredictions
 from any2vec.data.attributed.relations import Relations
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError
-from any2vec.evaluate.graph.scores import auc_of_pairs, metric_of, score_of
+from any2vec.evaluate.graph.scores import auc_of_pairs, metric_of, ranking_of_pairs, score_of
 from any2vec.models.networks.batches import LearnerData
 from any2vec.models.networks.classifier import NetworkClassifier, nodes_digest
 from any2vec.models.networks.config import NETWORK, OwnModule, objective_name
@@ -26,6 +26,7 @@ from any2vec.models.networks.learner import GraphLearner, network_weights
 from any2vec.models.networks.node_order import in_order
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.sharding.node_orders import node_order, places_of
+from any2vec.sampling.links import CANDIDATES, LinkData
 from any2vec.tasks.graphs.options import CacheOptions
 from any2vec.tasks.graphs.planning import plan_network
 from any2vec.tasks.graphs.prepare import PreparedGraph
@@ -141,15 +142,24 @@ class NetworkProgram(InMemoryProgram):
 def _scores_of(data: LearnerData, vector_ND: np.ndarray, score_NC: np.ndarray) -> dict[str, Any]:
     """Of train, val and test; None where there are none."""
     if data.links is not None:
-        links = data.links
-        pairs = {"val": (links.val, links.val_negatives), "test": (links.test, links.test_negatives)}
-        return {f"{part}_auc": auc_of_pairs(vector_ND, *two) if two[0].size else None for part, two in pairs.items()}
+        return _scores_of_links(data.links, vector_ND)
     if not data.labels.size:
         return {}
     return {
         f"{part}_{metric_of(data.labels)}": score_of(score_NC, data.labels, rows) if len(rows) else None
         for part, rows in data.rows.items()
     }
+
+
+def _scores_of_links(links: LinkData, vector_ND: np.ndarray) -> dict[str, Any]:
+    """AUC against other pairs, and MRR and Hits@10 among as many candidates as are said."""
+    found: dict[str, Any] = {}
+    for part in ("val", "test"):
+        edge_2K, negative_2K, ranking_WR = (getattr(links, part + name) for name in ("", "_negatives", "_ranking"))
+        ranked = ranking_of_pairs(vector_ND, ranking_WR)
+        found[f"{part}_auc"] = auc_of_pairs(vector_ND, edge_2K, negative_2K) if edge_2K.size else None
+        found |= {f"{part}_{name}": ranked.get(name) for name in ("mrr", "hits_at_10")}
+    return found | {"num_ranking_negatives": CANDIDATES}
 
 
 def _cached(prepared: PreparedGraph, rows: int, residency: str, learner: GraphLearner) -> CachedFeatures:

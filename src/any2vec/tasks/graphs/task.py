@@ -213,9 +213,7 @@ class Graphs(Task):
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         where = [("features", summary["features"])] if summary.get("features") else []
         if "test_auc" in summary:
-            aucs = [(part, summary.get(f"{part}_auc")) for part in ("val", "test")]
-            known = ", ".join(f"{part} {value:.4f}" for part, value in aucs if value is not None)
-            return ([("auc", known)] if known else []) + where
+            return [*_link_lines(summary), *where]
         metric = "accuracy" if "test_accuracy" in summary else "micro_f1"
         found = [(part, summary.get(f"{part}_{metric}")) for part in ("train", "val", "test")]
         shares = ", ".join(f"{part} {value:.1%}" for part, value in found if value is not None)
@@ -225,3 +223,11 @@ class Graphs(Task):
         if summary.get("why_whole"):
             where.append(("all nodes", f"scored over the whole graph at once, for {summary['why_whole']}"))
         return [(metric.replace("_", "-"), shares), ("best epoch", epochs), *where]
+
+
+def _link_lines(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, words in (("auc", "auc"), ("mrr", "mrr"), ("hits_at_10", "hits@10")):
+        scores = [(part, summary.get(f"{part}_{name}")) for part in ("val", "test")]
+        known = ", ".join(f"{part} {value:.4f}" for part, value in scores if value is not None)
+        if known:
+            yield words, known
