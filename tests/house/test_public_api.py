@@ -16,7 +16,7 @@ NAMES = {
     "Callback", "TensorBoard", "MLflow", "WeightsAndBiases",
     "Corpus", "Phrases", "TextOptions", "encode_text",
     "Graph", "GraphOptions", "read_graph",
-    "AttributedGraph", "NeighborLoader", "write_graph",
+    "AttributedGraph", "LinkNeighborLoader", "NeighborLoader", "write_graph",
     "DLRM", "DeepFM", "FactorizationMachine", "LogisticRegression",
     "ComplEx", "DistMult", "TransE", "RotatE", "DotProduct",
     "Triples", "TripleOptions", "TripleScorer", "read_triples",

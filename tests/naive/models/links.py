@@ -29,6 +29,20 @@ def draw_pairs(rows: Sequence[Sequence[int]], table: Table, key: int, item: int,
     return found
 
 
+def draw_ends(
+    rows: Sequence[Sequence[int]], num_src: int, tables: tuple[Table, Table], key: int, item: int, given: int | None,
+    is_one_type: bool,
+) -> tuple[int, int]:  # fmt: skip
+    """One pair, its source given or drawn from `num_src`; tables: of sources and of targets."""
+    own = draw(key, item)
+    for attempt in range(TRIES):
+        src = draw_node(draw(own, 2 * attempt), num_src, tables[0]) if given is None else given
+        dst = draw_node(draw(own, 2 * attempt + 1), len(rows), tables[1])
+        if not (is_one_type and src == dst) and src not in rows[dst]:
+            break
+    return src, dst
+
+
 def partner(walk: Sequence[int], key: int, number: int) -> int:
     """A node of a walk behind its start; -1 where there is none."""
     behind = [node for node in walk[1:] if node >= 0]

@@ -62,6 +62,31 @@ def draw_pairs(
 
 
 @jit
+def draw_ends(
+    indptr: np.ndarray, indices: np.ndarray, num_src: int, src_threshold: np.ndarray, src_alias: np.ndarray,
+    dst_threshold: np.ndarray, dst_alias: np.ndarray, key: np.uint64, first: int, is_src_given: bool,
+    is_one_type: bool, src_K: np.ndarray, dst_K: np.ndarray,
+) -> None:  # fmt: skip
+    """Write pairs, each of its item `first` + k: no edges from src to dst; of one type, not the same node either.
+
+    As `draw_pairs` with K = 1, but ends have types and alias tables of their own, and sources may be given. indptr
+    int64 (targets + 1,), indices int32: in-neighbors, rows ascending. Tables: (0,) for draws that are uniform.
+    """
+    num_dst = indptr.size - 1
+    for k in range(src_K.size):
+        own, given = draw(key, np.uint64(first + k)), src_K[k]
+        for attempt in range(TRIES):
+            place = np.uint64(2 * attempt)
+            src = given
+            if not is_src_given:
+                src = draw_node(draw(own, place), num_src, src_threshold, src_alias)
+            dst = draw_node(draw(own, place + np.uint64(1)), num_dst, dst_threshold, dst_alias)
+            src_K[k], dst_K[k] = src, dst
+            if not (is_one_type and src == dst) and not are_linked(indptr, indices, dst, src):
+                break
+
+
+@jit
 def draw_nodes(threshold_N: np.ndarray, alias_N: np.ndarray, key: np.uint64, node_K: np.ndarray) -> None:
     """Write nodes int64 (K,), drawn by the alias table."""
     for j in range(node_K.size):

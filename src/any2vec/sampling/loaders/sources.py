@@ -14,6 +14,7 @@ from any2vec.data.attributed.tensors import as_numpy, edges_of
 from any2vec.errors import InputError
 from any2vec.sampling.links import without_edges
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
+from any2vec.sampling.typed_neighbors import EdgeType
 from any2vec.types import Csr
 
 Kind = str | None
@@ -33,6 +34,9 @@ class InputNodes(NamedTuple):
 class Source(ABC):
     """A graph, and how its neighbors are sampled (abstract); any number of threads may call it at once."""
 
+    edge_types: tuple[EdgeType, ...] | None
+    """None where there is one"""
+
     @abstractmethod
     def num_nodes(self, kind: Kind = None) -> int:
         """Of a type."""
@@ -42,6 +46,10 @@ class Source(ABC):
         """What `input_nodes` of a loader means. InputError where that is no nodes, or one comes twice."""
 
     @abstractmethod
+    def edges(self, kind: EdgeType | None = None) -> np.ndarray:
+        """(source, target) of the edges of a type, in the order in which the user has them, int32 (2, E)."""
+
+    @abstractmethod
     def sample(
         self, data: Any, seeds: Mapping[Kind, np.ndarray], epoch: int, batch: int, with_edges: bool,
         left_out: np.ndarray | None = None,
@@ -49,13 +57,14 @@ class Source(ABC):
         """What is sampled from seeds, as PyG has it: n_id, num_sampled_nodes and num_sampled_edges, e_id where asked.
 
         data: what the source was made of. left_out: (source, target), int (2, K): edges to seeds along which no message
-        goes.
+        goes; of graphs of one type.
         """
 
 
 class PlainSource(Source):
     """A graph of one type (abstract)."""
 
+    edge_types = None
     csr: Csr
     masks: dict[str, Any]
     """by part; None where there is none"""
@@ -119,6 +128,9 @@ class DataSource(PlainSource):
         self.sampler = NeighborSampler(self.csr, options)
         self.masks = {part: as_numpy(getattr(data, f"{part}_mask", None)) for part in SPLITS}
 
+    def edges(self, kind: EdgeType | None = None) -> np.ndarray:
+        return ends_of(self.csr, self.edge_id)
+
     def needs_edges(self, data: Any) -> bool:
         return any(data.is_edge_attr(name) for name in data.to_dict() if name != "edge_index")
 
@@ -135,7 +147,7 @@ class DataSource(PlainSource):
             elif data.is_node_attr(name):
                 made[name] = taken(value, n_id, node_M)
             elif data.is_edge_attr(name):
-                made[name] = value[e_id]
+                made[name] = taken_edges(data, name, value, e_id)
         made.edge_index = torch.from_numpy(edge_2S)
         return made, e_id
 
@@ -150,6 +162,9 @@ class FolderSource(PlainSource):
         for part in parts:
             graph.rows(part, split)  # refuses a split that is not there
         self.masks = {part: graph.splits[split] == number for number, part in enumerate(parts)}
+
+    def edges(self, kind: EdgeType | None = None) -> np.ndarray:
+        return ends_of(self.csr)
 
     def needs_edges(self, data: AttributedGraph) -> bool:
         return len(data.csr.weights) > 0 or len(data.edge_types) > 0
@@ -185,6 +200,14 @@ def grouped(
     return Csr(indptr, indices, np.empty(0, np.float32) if weight_E is None else weight_E[edge_id]), edge_id
 
 
+def ends_of(csr: Csr, edge_id: np.ndarray | None = None) -> np.ndarray:
+    """(source, target) of the edges, int32 (2, E): by number, or else in the order of the rows."""
+    target = np.repeat(np.arange(len(csr.indptr) - 1, dtype=np.int32), np.diff(csr.indptr))
+    found = np.empty((2, len(target)), np.int32)
+    found[:, slice(None) if edge_id is None else edge_id] = csr.indices, target
+    return found
+
+
 def weights_of(store: Any, name: str, num_edges: int, said: str) -> np.ndarray:
     """float32 (E,): an attribute of edges by which they are sampled. InputError where it is no such thing."""
     given = as_numpy(getattr(store, name, None))
@@ -206,6 +229,13 @@ def taken(value: Any, n_id: Any, nodes: np.ndarray) -> Any:
         take_floats(value.numpy(), nodes, rows.numpy())
         return rows
     return value[n_id] if isinstance(value, torch.Tensor) else [value[node] for node in nodes.tolist()]
+
+
+def taken_edges(data: Any, name: str, value: Any, e_id: Any) -> Any:
+    """What belongs to edges, of some; in the dimension that PyG says."""
+    import torch
+
+    return value.index_select(data.__cat_dim__(name, value), e_id) if isinstance(value, torch.Tensor) else value[e_id]
 
 
 def checked_nodes(kind: Kind, given: Any, num_nodes: int) -> InputNodes:

@@ -11,7 +11,17 @@ import numpy as np
 
 from any2vec.data.attributed.tensors import as_numpy
 from any2vec.errors import DataError, InputError
-from any2vec.sampling.loaders.sources import InputNodes, Kind, Source, checked_nodes, grouped, taken, weights_of
+from any2vec.sampling.loaders.sources import (
+    InputNodes,
+    Kind,
+    Source,
+    checked_nodes,
+    ends_of,
+    grouped,
+    taken,
+    taken_edges,
+    weights_of,
+)
 from any2vec.sampling.neighbors import NeighborOptions
 from any2vec.sampling.typed_neighbors import EdgeType, TypedNeighborSampler
 from any2vec.types import Csr
@@ -41,7 +51,12 @@ class HeteroSource(Source):
             self.csrs[kind], self.edge_ids[kind] = grouped(src, dst, self._num_nodes[kind[2]], weights)
         if weight_attr is not None and not any(weight_attr in data[kind] for kind in data.edge_types):
             raise InputError(f"No type of edges has weights {weight_attr}; name an attribute of edges.")
+        self.edge_types = tuple(self.csrs)
         self.sampler = TypedNeighborSampler(self.csrs, self._num_nodes, fanouts, options)
+
+    def edges(self, kind: EdgeType | None = None) -> np.ndarray:
+        assert kind is not None
+        return ends_of(self.csrs[kind], self.edge_ids[kind])
 
     def num_nodes(self, kind: Kind = None) -> int:
         return self._num_nodes[str(kind)]
@@ -78,7 +93,7 @@ class HeteroSource(Source):
         for kind, edges in found.edges.items():
             store, e_id = made[kind], torch.from_numpy(self.edge_ids[kind][edges.edge_S])
             for name in _edge_attributes(data[kind]):
-                store[name] = data[kind][name][e_id]
+                store[name] = taken_edges(data, name, data[kind][name], e_id)
             store.edge_index, store.num_sampled_edges = torch.from_numpy(edges.edge_index()), list(edges.by_hop)
             if with_edges:
                 store.e_id = e_id
