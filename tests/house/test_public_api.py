@@ -7,6 +7,7 @@ import inspect
 import pytest
 
 import any2vec
+import any2vec.evaluate
 
 NAMES = {
     "__version__",
@@ -31,6 +32,11 @@ NAMES = {
     "HostOptions", "SyncOptions", "StorageOptions",
     "Any2VecError", "InputError", "DataError", "StorageError", "FormatError", "HostError", "Interrupted",
 }  # fmt: skip
+
+
+def test_each_evaluation_stands_in_one_module() -> None:
+    for what in ("similarity", "analogy", "pip", "nodes", "links", "triples", "clicks", "recommend"):
+        assert callable(getattr(any2vec.evaluate, f"evaluate_{what}")), what
 
 
 def test_the_list_is_pinned() -> None:

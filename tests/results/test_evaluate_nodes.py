@@ -123,6 +123,13 @@ def test_planted_groups_are_all_right(tmp_path: Path, known_counts: bool) -> Non
     assert json.loads(json.dumps(result.as_dict()))["scores"][0]["micro_f1_runs"] == [1.0] * 4
 
 
+@pytest.mark.parametrize("shuffles", [0, 10_001, 10**24])
+def test_shuffles_have_a_limit(tmp_path: Path, shuffles: int) -> None:
+    embeddings, path = planted(tmp_path)
+    with pytest.raises(InputError, match=r"shuffles must be .*10,?000"):
+        evaluate_nodes(embeddings, path, shuffles=shuffles)
+
+
 def test_shuffled_labels_are_no_better_than_chance(tmp_path: Path) -> None:
     embeddings, path = planted(tmp_path)
     labels = np.random.default_rng(0).permutation(np.arange(120) % 3)

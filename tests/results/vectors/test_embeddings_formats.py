@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from vector_files import NAMES
 
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
-from any2vec.formats import FORMATS, guess_format, table, vocabulary
+from any2vec.formats import FORMATS, guess_format, table, tensorboard, vocabulary
 from any2vec.formats.vocabulary import parse_vocabulary
 
 INDEXES = ("usearch", "faiss")
@@ -307,6 +309,16 @@ def test_safetensors_of_other_writers(tmp_path: Path) -> None:
         Embeddings.load(tmp_path / "v.safetensors")
     (tmp_path / "v.vocabulary.tsv").write_bytes(b"a\r\nb\r\nc")
     assert list(Embeddings.load(tmp_path / "v.safetensors").keys) == ["a", "b", "c"]
+
+
+def test_tensorboard_on_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tensorboard, "format_rows", fails)
+    with pytest.raises(StorageError, match="the disk is full"):
+        toy().save(tmp_path / "new" / "log", format="tensorboard")
+    assert not [*(tmp_path / "new").rglob("*")]
 
 
 def test_tensorboard_files_as_the_projector_wants_them(tmp_path: Path) -> None:

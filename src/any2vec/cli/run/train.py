@@ -127,6 +127,8 @@ def _print_summary(task: Task, spec: RunSpec, summary: dict[str, Any]) -> None:
     if "normalized_entropy" in summary:
         seen = ", each example before it is learned from" if summary["epochs"] == 1 else " in the last pass"
         loss += f", normalized entropy {fraction(summary['normalized_entropy'])}{seen}"
+    elif summary.get("loss") is not None:
+        loss += ", mean of the last epoch"  # the bar shows that of its last moments
     pairs = [
         ("vectors", f"{summary['rows']:,} {nouns.rows} × {summary['dim']}"),
         ("loss", loss),
