@@ -1,4 +1,4 @@
-"""any2vec: fast embeddings of words, graph nodes and the categories of clicks, on one machine or many.
+"""any2vec: fast embeddings of words, graphs, knowledge graphs, clicks and streams of text, on one machine or many.
 
 import any2vec as a2v
 
