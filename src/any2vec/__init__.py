@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from any2vec.estimators.classifiers import ClickClassifier, GAMLPClassifier
     from any2vec.estimators.documents import SIFEncoder
     from any2vec.estimators.embedders import KGEmbedder, NodeEmbedder, WordEmbedder
+    from any2vec.estimators.networks import GraphNetworkClassifier
     from any2vec.estimators.recommender import ItemRecommender
     from any2vec.models.clicks.config import DLRM, DeepFM, FactorizationMachine, LogisticRegression
     from any2vec.models.clicks.scorer import ClickScorer
@@ -88,6 +89,7 @@ _NAMES = {
     "estimators.classifiers": ["ClickClassifier", "GAMLPClassifier"],
     "estimators.documents": ["SIFEncoder"],
     "estimators.embedders": ["KGEmbedder", "NodeEmbedder", "WordEmbedder"],
+    "estimators.networks": ["GraphNetworkClassifier"],
     "estimators.recommender": ["ItemRecommender"],
     "models.clicks.config": ["DeepFM", "DLRM", "FactorizationMachine", "LogisticRegression"],
     "models.clicks.scorer": ["ClickScorer"],

@@ -26,7 +26,7 @@ NAMES = {
     "Clicks", "ClickSchema", "ClickScorer", "read_clicks",
     "GAMLP", "GAMLPClassifier", "NodeOptions", "NodeClassifier",
     "GraphSAGE", "GCN", "GAT", "GATv2", "GIN", "RGCN", "APPNP", "SGC", "OwnModule", "NetworkClassifier",
-    "NetworkEncoder",
+    "NetworkEncoder", "GraphNetworkClassifier",
     "stream", "StreamResult", "StreamSkipGram", "StreamNGram", "StreamCharLstm", "StreamOptions",
     "SourceOptions",
     "HostOptions", "SyncOptions", "StorageOptions",

@@ -163,7 +163,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):
             graph=None if options == GraphOptions() else options, nodes=nodes, hosts=hosts,
         )  # fmt: skip
         self.classifier_, self.embeddings_, self.summary_ = result.scorer, result.embeddings, result.summary
-        self.classes_ = np.asarray([_class(name) for name in self.classifier_.classes])
+        self.classes_ = np.asarray([class_named(name) for name in self.classifier_.classes])
         return self
 
     def decision_function(self, graph: Any, X: Any) -> np.ndarray:
@@ -190,5 +190,6 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):
         return hasattr(self, "classifier_")
 
 
-def _class(name: str) -> int | str:
+def class_named(name: str) -> int | str:
+    """A class as its user knows it: whole numbers are such."""
     return int(name) if name.lstrip("-").isdecimal() else name

@@ -1,0 +1,162 @@
+"""A classifier of nodes by graph networks, in scikit-learn's manner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+import any2vec
+from any2vec.data.attributed.graph import AttributedGraph, is_attributed
+from any2vec.data.options import GraphOptions
+from any2vec.embeddings import Embeddings
+from any2vec.errors import DataError, InputError
+from any2vec.estimators.base import config_of, with_parameters
+from any2vec.estimators.classifiers import class_named
+from any2vec.evaluate.graph.scores import score_of
+from any2vec.models.networks.config import objective_name
+from any2vec.tasks.graphs.edges import TRIPLES
+from any2vec.tasks.graphs.nodes import Nodes, node_labels, node_splits
+
+
+@with_parameters(
+    {
+        "graphsage": any2vec.GraphSAGE, "gcn": any2vec.GCN, "gat": any2vec.GAT, "gatv2": any2vec.GATv2,
+        "gin": any2vec.GIN, "rgcn": any2vec.RGCN, "sgc": any2vec.SGC, "appnp": any2vec.APPNP,
+    },
+    GraphOptions,
+    patience=0,
+)  # fmt: skip
+class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
+    """Classes of nodes by a graph network, from their features and their neighbors'.
+
+    Parameters: `model` ("graphsage", "gcn", "gat", "gatv2", "gin", "rgcn", "sgc", "appnp", or a config), the fields of
+    their configs, `epochs`, `threads`, `seed`, `patience` (epochs without a better validation score after which the
+    training ends; 0: never), and the fields of `GraphOptions`. None means the model's own default.
+
+    A graph is an `AttributedGraph` or its folder, a PyG `Data`, or what `any2vec.fit` takes for nodes, with features
+    beside it (of rgcn triples, without, too). Answers are of all its nodes, in its order. The graph may be another than
+    that of `fit`, where its features mean the same.
+
+    After `fit`: `classes_`, `classifier_` (a `NetworkClassifier`), `embeddings_` (vectors of the nodes) and `summary_`.
+    """
+
+    _models: dict[str, type]
+    classes_: np.ndarray
+    classifier_: any2vec.NetworkClassifier
+    embeddings_: Embeddings
+    summary_: dict[str, Any]
+
+    def fit(self, graph: Any, y: Any = None, *, features: Any = None, split: Any = None) -> GraphNetworkClassifier:
+        """Train on the nodes that have a class, or on those of a split. Returns self.
+
+        Args:
+            y: (N,): whole numbers, -1 where a node has no class, or names, None where it has none; 0 and 1 (N, C),
+                where nodes have several; a dict of node -> class; or a path of `node class` lines. None: the graph's
+                own.
+            features: (N, D), an array, a SciPy sparse one, `Embeddings`, or a path of such; of a graph without its own.
+            split: dict of train, val, test -> rows, or masks (N,), or a path. None: the graph's own where its classes
+                are its own, too; else all nodes with a class train, and nothing validates.
+
+        Raises:
+            InputError: a parameter is not legal, or something is missing or given twice. DataError: the graph cannot be
+            read, or does not go together.
+        """
+        model = config_of(self)
+        if objective_name(model) != "classes":
+            raise InputError(f"GraphNetworkClassifier learns classes; for {model.objective} call any2vec.fit.")
+        with self._opened(graph, features, y, split, model.name) as opened:
+            result = any2vec.fit(
+                model, opened, epochs=self.epochs, threads=self.threads, seed=self.seed, patience=self.patience
+            )  # fmt: skip
+        self.classifier_, self.embeddings_, self.summary_ = result.scorer, result.embeddings, result.summary
+        self.classes_ = np.asarray([class_named(name) for name in self.classifier_.classes])
+        return self
+
+    def decision_function(self, graph: Any, *, features: Any = None) -> np.ndarray:
+        """Scores of the classes, float32 (N, C); of several classes a node those above 0 are predicted."""
+        check_is_fitted(self)
+        with self._opened(graph, features, None, None, self.classifier_.model.name) as opened:
+            return self.classifier_.score(opened)[1]
+
+    def predict_proba(self, graph: Any, *, features: Any = None) -> np.ndarray:
+        """Probabilities of the classes, float64 (N, C); of several classes a node each class's own."""
+        return self.classifier_.probabilities(self.decision_function(graph, features=features))
+
+    def predict(self, graph: Any, *, features: Any = None) -> np.ndarray:
+        """The likeliest class of each node, (N,); of several classes a node 0 and 1, (N, C)."""
+        score_NC = self.decision_function(graph, features=features)
+        if self.classifier_.is_multi_label:
+            return (score_NC > 0).astype(np.int64)
+        return self.classes_[score_NC.argmax(axis=1)]
+
+    def score(self, graph: Any, y: Any = None, *, features: Any = None) -> float:
+        """Share of the nodes with a class for which it is predicted; of several classes a node micro-F1.
+
+        y: as of `fit`; a node whose class the training had not is never right. Raises DataError where no node has one.
+        """
+        check_is_fitted(self)
+        with self._opened(graph, features, y, None, self.classifier_.model.name) as opened:
+            truth, score_NC = _as_trained(opened, self.classifier_), self.classifier_.score(opened)[1]
+        known = np.flatnonzero(truth != -1) if truth.ndim == 1 else np.arange(len(truth))
+        if not len(known):
+            raise DataError("No node has a class; give y with one class at least that is not -1 or None.")
+        return score_of(score_NC, truth, known)
+
+    @contextmanager
+    def _opened(self, graph: Any, features: Any, y: Any, split: Any, model: str) -> Iterator[AttributedGraph]:
+        """The graph with what stands beside it; one of edges lies in a folder meanwhile."""
+        values = self.get_params(deep=False)
+        options = GraphOptions(**{item.name: values[item.name] for item in fields(GraphOptions)})
+        if isinstance(graph, AttributedGraph) or is_attributed(graph):
+            if features is not None or options != GraphOptions():
+                what = "features" if features is not None else "the options of reading"
+                raise InputError(f"An attributed graph has been read already; leave out {what}.")
+            yield _labeled(graph if isinstance(graph, AttributedGraph) else AttributedGraph.open(graph), y, split)
+            return
+        with TemporaryDirectory(prefix="any2vec-graph-") as folder:
+            yield any2vec.write_graph(
+                graph, Path(folder) / "graph", features=features, labels=y, split=split, graph=options,
+                edge_types=TRIPLES if model == any2vec.RGCN.name and not hasattr(graph, "edge_index") else None,
+            )  # fmt: skip
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classifier_")
+
+
+def _labeled(graph: AttributedGraph, y: Any, split: Any) -> AttributedGraph:
+    """The graph with these classes and this split, where there are such."""
+    if y is None and split is None:
+        return graph
+    found = copy(graph)
+    nodes = Nodes(len(graph), graph.keys if "words" in graph.metadata["arrays"] else None)
+    if y is not None:
+        found.labels, found.classes = node_labels(y, nodes)
+        found.splits = np.empty((0, len(graph)), np.int8)
+    if split is not None:
+        found.splits = node_splits(split, None, nodes)
+    return found
+
+
+def _as_trained(graph: AttributedGraph, classifier: any2vec.NetworkClassifier) -> np.ndarray:
+    """Labels by the numbers of the training's classes; -2: it had no such class."""
+    if graph.labels is None:
+        raise InputError("The graph has no classes to compare with; give y.")
+    number = {name: place for place, name in enumerate(classifier.classes)}
+    if graph.labels.ndim == 1 and not classifier.is_multi_label:
+        numbers = np.array([*(number.get(name, -2) for name in graph.classes), -1])
+        return numbers[graph.labels]
+    truth_NC = np.zeros((len(graph), len(number)), np.uint8)
+    for place, name in enumerate(graph.classes):
+        if name in number:
+            has_it = graph.labels == place if graph.labels.ndim == 1 else graph.labels[:, place] > 0
+            truth_NC[:, number[name]] = has_it
+    return truth_NC if classifier.is_multi_label else np.where(truth_NC.any(axis=1), truth_NC.argmax(axis=1), -1)

@@ -1,0 +1,134 @@
+"""The estimator of graph networks: parameters, clone, classes that are missing, other graphs, what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+
+pytest.importorskip("torch")
+
+import any2vec
+from any2vec import GraphNetworkClassifier, InputError
+
+NODES, COLUMNS = 180, 6
+NAMES = np.array(["ash", "birch", "cedar"], object)
+SMALL: dict[str, Any] = {"hidden": 16, "sampling": "full-graph", "epochs": 60, "threads": 1, "learning_rate": 0.03}
+
+
+def planted(seed: int) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray]:
+    """(edges inside three blocks, features that say half, blocks)"""
+    rng = np.random.default_rng(seed)
+    block = rng.integers(0, 3, NODES)
+    src, dst = rng.integers(0, NODES, (2, 8000))
+    kept = (block[src] == block[dst]) & (src != dst)
+    features = 0.7 * np.eye(3, COLUMNS)[block] + rng.normal(size=(NODES, COLUMNS))
+    return (src[kept], dst[kept]), features.astype(np.float32), block
+
+
+EDGES, X, BLOCK = planted(0)
+
+
+def hidden_but(rows: slice) -> np.ndarray:
+    """Names of the classes of some nodes, None for the others."""
+    found = np.full(NODES, None, object)
+    found[rows] = NAMES[BLOCK[rows]]
+    return found
+
+
+@pytest.fixture(scope="module")
+def fitted() -> GraphNetworkClassifier:
+    return GraphNetworkClassifier(**SMALL).fit(EDGES, hidden_but(slice(0, 60)), features=X)
+
+
+def test_parameters_are_the_fields_of_the_models() -> None:
+    names = {item.name for item in fields(any2vec.GraphSAGE)} | {item.name for item in fields(any2vec.GAT)}
+    one = GraphNetworkClassifier(model="gat", heads=2, hidden=16)
+    assert names | {"model", "epochs", "threads", "seed", "patience", "directed"} <= set(one.get_params())
+    other = clone(one)
+    assert other is not one and other.get_params() == one.get_params() and is_classifier(other)
+    assert other.set_params(hidden=4).hidden == 4 and one.hidden == 16
+    with pytest.raises(TypeError, match="hiden"):
+        GraphNetworkClassifier(hiden=3)
+
+
+def test_nodes_without_a_class_are_predicted(fitted: GraphNetworkClassifier) -> None:
+    assert fitted.classes_.tolist() == NAMES.tolist() and fitted.summary_["data"]["num_train"] == 60
+    predicted, shares = fitted.predict(EDGES, features=X), fitted.predict_proba(EDGES, features=X)
+    assert (predicted == NAMES[BLOCK])[60:].mean() > 0.9 > 0.75 > (X[60:, :3].argmax(axis=1) == BLOCK[60:]).mean()
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert np.array_equal(fitted.classes_[shares.argmax(axis=1)], predicted)
+    held_out = hidden_but(slice(60, None))
+    right = (predicted == held_out)[60:].mean()
+    assert fitted.score(EDGES, held_out, features=X) == pytest.approx(right)
+    half_known = np.where(held_out == "ash", "oak", held_out)  # a class that the training had not
+    wanted = ((predicted == held_out) & (held_out != "ash"))[60:].mean()
+    assert fitted.score(EDGES, half_known, features=X) == pytest.approx(wanted)
+
+
+def test_another_graph_is_scored(fitted: GraphNetworkClassifier) -> None:
+    edges, x, block = planted(1)
+    assert fitted.score(edges, NAMES[block], features=x) > 0.9
+    reordered = NAMES[::-1][block]  # other classes first
+    assert fitted.score(edges, reordered, features=x) < 0.5
+
+
+def test_it_is_what_fit_gives(tmp_path: Path) -> None:
+    y = np.where(np.arange(NODES) < 60, BLOCK, -1)
+    graph = any2vec.write_graph(EDGES, tmp_path / "graph", features=X, labels=y)
+    wanted = any2vec.fit(any2vec.GCN(hidden=8, sampling="full-graph"), graph, epochs=5, threads=1)
+    model: dict[str, Any] = {"model": "gcn", "hidden": 8, "sampling": "full-graph", "epochs": 5, "threads": 1}
+    own = GraphNetworkClassifier(**model).fit(graph)
+    given = GraphNetworkClassifier(**model).fit(EDGES, y, features=X)
+    config = any2vec.GCN(hidden=8, sampling="full-graph")
+    by_config = GraphNetworkClassifier(model=config, epochs=5, threads=1).fit(tmp_path / "graph")
+    for one in (own, given, by_config):
+        assert np.array_equal(one.embeddings_.vectors, wanted.embeddings.vectors)
+        assert one.classes_.tolist() == [0, 1, 2]
+    assert own.score(graph) == pytest.approx((own.predict(graph) == y)[:60].mean())
+
+
+def test_classes_and_splits_beside_a_graph(tmp_path: Path) -> None:
+    """Masks and rows; the graph's own classes, all of one block's name, are not looked at."""
+    graph = any2vec.write_graph(EDGES, tmp_path / "graph", features=X, labels=np.zeros(NODES, int))
+    at = np.arange(NODES)
+    split = {"train": at < 60, "val": (at >= 60) & (at < 90), "test": np.arange(90, NODES)}
+    found = GraphNetworkClassifier(**SMALL, patience=20).fit(graph, BLOCK, split={**split, "test": at >= 90})
+    assert found.summary_["test_accuracy"] > 0.9 and found.summary_["best_epoch"] <= 60
+    rows = {part: np.flatnonzero(mask) if mask.dtype == bool else mask for part, mask in split.items()}
+    again = GraphNetworkClassifier(**SMALL, patience=20).fit(graph, BLOCK, split=rows)
+    assert np.array_equal(again.embeddings_.vectors, found.embeddings_.vectors)
+    assert found.score(graph, np.where(at >= 90, BLOCK, -1)) == pytest.approx(found.summary_["test_accuracy"])
+    assert graph.classes == ["0"]
+
+
+def test_several_classes_a_node() -> None:
+    y = np.stack([BLOCK == 0, BLOCK != 1, BLOCK != 0], axis=1).astype(int)
+    found = GraphNetworkClassifier(**SMALL).fit(EDGES, y, features=X)
+    predicted = found.predict(EDGES, features=X)
+    assert predicted.shape == (NODES, 3) and found.predict_proba(EDGES, features=X).shape == (NODES, 3)
+    hits = int((predicted * y).sum())
+    f1 = found.score(EDGES, y, features=X)
+    assert f1 == pytest.approx(2 * hits / (predicted.sum() + y.sum())) and f1 > 0.9
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotFittedError):
+        GraphNetworkClassifier().predict(EDGES, features=X)
+    with pytest.raises(InputError, match=r"learns classes; for links call any2vec\.fit"):
+        GraphNetworkClassifier(objective="links").fit(EDGES, features=X)
+    with pytest.raises(InputError, match="no labels"):
+        GraphNetworkClassifier(**SMALL).fit(EDGES, features=X)
+    graph = any2vec.write_graph(EDGES, tmp_path / "graph", features=X)
+    with pytest.raises(InputError, match="read already; leave out features"):
+        GraphNetworkClassifier(**SMALL).fit(graph, BLOCK, features=X)
+    found = GraphNetworkClassifier(**SMALL | {"epochs": 1}).fit(graph, BLOCK)
+    with pytest.raises(InputError, match="no classes to compare with; give y"):
+        found.score(graph)
+    with pytest.raises(any2vec.DataError, match="No node has a class"):
+        found.score(graph, np.full(NODES, -1))
