@@ -15,6 +15,12 @@ USES = 6
 NODES, GROUPS, FEATURES = 300, 4, 40
 CLICKS = 600
 ENTITIES, RELATIONS = 120, 3
+SPLIT_GRAPHS = (
+    "graph-amazon/photo", "graph-amazon/computers", "graph-coauthor-physics/physics",
+    *(f"graph-citation-full/{name}" for name in ("cora_ml", "citeseer_full", "dblp")),
+    *(f"graph-heterophily/{name}" for name in ("chameleon_filtered", "squirrel_filtered", "actor", "tolokers")),
+)  # fmt: skip
+"""with features, classes and splits, in files alike"""
 SPLIT = ("train",) * 140 + ("val",) * 60 + ("test",) * 100
 """of the nodes: as many of them train as in the sets themselves"""
 
@@ -76,11 +82,11 @@ def _split(target: Path) -> None:
 
 
 def _splits(target: Path) -> None:
-    """Two splits, both the same."""
+    """Ten splits, all the same."""
     import numpy as np
 
     with target.open("wb") as file:
-        np.savez(file, split=np.tile([("train", "val", "test").index(part) for part in SPLIT], (2, 1)))
+        np.savez(file, split=np.tile([("train", "val", "test").index(part) for part in SPLIT], (10, 1)))
 
 
 def _features(target: Path) -> None:
@@ -100,6 +106,12 @@ def _pages(target: Path) -> None:
 
 def _page_names(target: Path) -> None:
     _pack(target, ["id,label", *(f"{node},{'abcd'[node % GROUPS]}" for node in range(NODES))])
+
+
+def _languages(target: Path) -> None:
+    """Class and language of each node."""
+    languages = dict(zip(("train", "val", "test"), ("DE", "ENGB", "ES"), strict=True))
+    _pack(target, (f"{node} {node % GROUPS} {languages[part]}" for node, part in enumerate(SPLIT)))
 
 
 def _criteo(target: Path) -> None:
@@ -223,20 +235,25 @@ FILES: dict[str, Callable[[Path], None]] = {
     "graph-hetero-acm/acm.labels.txt.gz": _classes,
     "graph-hetero-acm/acm.paper.features.npz": _features,
     "graph-hetero-acm/acm.splits.npz": _splits,
-    "graph-citation-full/cora_ml.edges.txt.gz": _edges,
-    "graph-citation-full/cora_ml.features.npz": _features,
-    "graph-citation-full/cora_ml.labels.txt.gz": _classes,
     **{
-        f"graph-amazon/{graph}.{kind}": write
-        for graph in ("photo", "computers")
+        f"{graph}.{kind}": write
+        for graph in SPLIT_GRAPHS
         for kind, write in (
             ("edges.txt.gz", _edges), ("features.npz", _features), ("labels.txt.gz", _classes), ("splits.npz", _splits)
         )
     },
     "graph-dblp/dblp.ungraph.gz": _edges,
-    "graph-musae-github/github.edges.csv.gz": _edges,
-    "graph-musae-facebook/facebook.edges.csv.gz": _pages,
-    "graph-musae-facebook/facebook.labels.csv.gz": _page_names,
+    **{
+        f"graph-musae-{graph}.{kind}": write
+        for graph in ("facebook/facebook", "github/github")
+        for kind, write in (
+            ("edges.csv.gz", _pages), ("features.npz", _features), ("labels.csv.gz", _page_names),
+            ("splits.npz", _splits),
+        )
+    },
+    "graph-twitch/twitch.edges.txt.gz": _edges,
+    "graph-twitch/twitch.features.npz": _features,
+    "graph-twitch/twitch.labels.txt.gz": _languages,
     "ctr-criteo10k/criteo_train_first10k.txt.gz": _criteo,
     "ctr-avazu10k/avazu_train.csv.gz": _avazu,
     "ctr-avazu10k/avazu_test.csv.gz": _avazu,
