@@ -130,10 +130,9 @@ def beside_pyg(graphs: tuple[str, ...], epochs: int, bench: Bench) -> list[Readi
         ours, theirs = ([POINTS * pair[side] for pair in pairs] for side in ("any2vec", "PyG"))
         differences = [one - other for one, other in zip(ours, theirs, strict=True)]
         means = f"{statistics.fmean(ours):.2f} / PyG {statistics.fmean(theirs):.2f}"
-        floor = GRAPHS[name].floor
-        text = f"{statistics.fmean(differences):+.2f}: {means}" + (
-            f"; closed form {POINTS * floor:.1f}" if floor else ""
-        )
+        text = f"{statistics.fmean(differences):+.2f}: {means}"
+        if floor := GRAPHS[name].floor:
+            text += f"; closed form {POINTS * floor:.1f}"
         readings.append(Reading.of_seeds(differences, text))
     return readings
 
