@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.bench import Bench
-from benchmarks.graphs.accuracy import folder_of
+from benchmarks.graphs.learned.accuracy import folder_of
 from benchmarks.graphs.planted import write_blocks
 from benchmarks.table import Measure, Reading, Row, ratio_reading
 

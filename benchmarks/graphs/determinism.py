@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.bench import Bench
-from benchmarks.graphs.accuracy import folder_of
+from benchmarks.graphs.learned.accuracy import folder_of
 from benchmarks.graphs.speed import graph
 from benchmarks.table import Measure, Reading, Row, RowError
 

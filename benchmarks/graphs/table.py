@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from benchmarks.graphs import (
-    accuracy,
     blocks,
     building,
     determinism,
-    families,
-    links,
     on_disk,
-    relations,
     residency,
     speed,
     superbatch,
     training,
     zoo,
 )
+from benchmarks.graphs.learned import accuracy, families, links, relations
 from benchmarks.table import Table
 
 TABLE = Table(

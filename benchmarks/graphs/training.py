@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.bench import Bench
-from benchmarks.graphs.accuracy import folder_of
+from benchmarks.graphs.learned.accuracy import folder_of
 from benchmarks.graphs.speed import graph
 from benchmarks.table import Measure, Reading, Row, number, ratio_reading
 

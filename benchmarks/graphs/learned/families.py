@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bench import Bench
-from benchmarks.graphs.accuracy import POINTS, PUBLISHED, SEEDS
+from benchmarks.graphs.learned.accuracy import POINTS, PUBLISHED, SEEDS
 from benchmarks.table import Measure, Reading, Row
 
 MODELS = ("gcn", "graphsage", "gat", "gin")

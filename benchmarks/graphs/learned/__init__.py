@@ -1,0 +1,1 @@
+"""Rows about what graph networks learn, beside their peers."""
