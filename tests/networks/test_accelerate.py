@@ -125,3 +125,63 @@ def test_modules_without_such_layers_are_refused() -> None:
         accelerate("model")
     with pytest.raises(InputError, match="holds no layer"):
         accelerate(geometric.GCNConv(3, 4, improved=True))
+
+
+WITH_EDGES = {
+    "gat": (lambda: geometric.GATConv(6, 3, heads=4, edge_dim=2), False),
+    "gat, mean, no loops": (lambda: geometric.GATConv(6, 3, 2, concat=False, add_self_loops=False, edge_dim=2), False),
+    "gatv2": (lambda: geometric.GATv2Conv(6, 3, heads=4, edge_dim=2), False),
+    "rgcn": (lambda: geometric.RGCNConv(6, 4, 3), True),
+    "rgcn, bases, no root": (lambda: geometric.RGCNConv(6, 4, 3, num_bases=2, root_weight=False, bias=False), True),
+    "rgcn, blocks": (lambda: geometric.RGCNConv(6, 4, 3, num_blocks=2), True),
+}
+
+
+@pytest.mark.parametrize("name", WITH_EDGES)
+def test_features_and_types_of_edges_go_by_the_kernels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(1)
+    made, are_types = WITH_EDGES[name]
+    plain = made()
+    fast = accelerate(copy.deepcopy(plain))
+    x, edge_index = graph()
+    of_edges = torch.randint(0, 3, (120,)) if are_types else torch.randn(120, 2)
+    found = []
+    for layer in (plain, fast):
+        rows, beside = x.clone().requires_grad_(), of_edges.clone().requires_grad_(not are_types)
+        out = layer(rows, edge_index, beside)
+        (out * torch.linspace(-1, 1, out.numel()).view(out.shape)).sum().backward()
+        grads = {name: value.grad for name, value in layer.named_parameters()}
+        found.append({"out": out, "x": rows.grad, "edges": beside.grad} | grads)
+        monkeypatch.setattr(type(fast), "propagate", None)  # what PyG's own way would call
+    for part, expected in found[0].items():
+        assert (expected is None and found[1][part] is None) or torch.allclose(
+            found[1][part], expected, atol=1e-5, rtol=1e-5
+        ), part
+
+
+def test_nodes_in_place_of_rows_go_by_the_kernels_of_rgcn(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(1)
+    plain = geometric.RGCNConv(30, 4, 3, num_bases=2)
+    fast = accelerate(copy.deepcopy(plain))
+    _, edge_index = graph()
+    types = torch.randint(0, 3, (120,))
+    expected = [plain(nodes, edge_index, edge_type=types) for nodes in (None, torch.arange(30))]
+    monkeypatch.setattr(type(fast), "propagate", None)
+    for nodes, rows in zip((None, torch.arange(30)), expected, strict=True):
+        assert torch.allclose(fast(nodes, edge_index, edge_type=types), rows, atol=1e-5)
+
+
+def test_what_the_kernels_do_not_know_of_edges_goes_its_own_way() -> None:
+    torch.manual_seed(1)
+    x, edge_index = graph()
+    weights = torch.randn(120, 2)
+    for made in (geometric.GATConv, geometric.GATv2Conv):
+        plain = made(6, 3, edge_dim=2)
+        fast = accelerate(copy.deepcopy(plain))
+        assert torch.equal(fast(x, edge_index), plain(x, edge_index))
+        out, (edges, shares) = fast(x, edge_index, weights, return_attention_weights=True)
+        assert torch.equal(out, plain(x, edge_index, weights)) and edges.shape[1] == len(shares)
+    with pytest.raises(InputError, match="no layer"):
+        accelerate(geometric.GATConv(6, 3, edge_dim=2, fill_value=0.0))
+    with pytest.raises(InputError, match="no layer"):
+        accelerate(geometric.RGCNConv(6, 4, 3, aggr="max"))

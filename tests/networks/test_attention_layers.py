@@ -70,6 +70,85 @@ def test_weights_may_be_shared_and_targets_outnumber_sources() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("options", [{}, {"heads": 3, "concat": False}, {"heads": 2, "add_self_loops": False}])
+def test_the_same_numbers_as_pyg_with_features_of_edges(kind: str, options: dict[str, Any]) -> None:
+    """Gradients of the features, too; loops that are added have the mean of the node's other in-edges'."""
+    torch.manual_seed(1)
+    for channels, sources, targets in ((7, 50, 50), ((7, 4), 50, 20)):
+        theirs, ours = (getattr(room, kind)(channels, 5, edge_dim=3, **options) for room in (geometric, any2vec.nn))
+        ours.load_state_dict(theirs.state_dict())
+        edge_index = edges(200, sources, targets)
+        edge_attr = torch.randn(edge_index.shape[1], 3)
+        rows = (torch.randn(sources, 7), torch.randn(targets, 4)) if isinstance(channels, tuple) else torch.randn(50, 7)
+        found = []
+        for layer in (theirs, ours):
+            features = edge_attr.clone().requires_grad_()
+            out = layer(rows, edge_index, features)
+            (out * torch.linspace(-1, 1, out.numel()).view_as(out)).sum().backward()
+            grads = {name: part.grad for name, part in layer.named_parameters()}
+            found.append({"out": out, "edges": features.grad} | grads)
+        for name, expected in found[0].items():
+            scale = max(1.0, float(expected.detach().abs().max()))
+            assert torch.allclose(found[1][name], expected, atol=1e-5 * scale, rtol=1e-5), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_with_features_of_edges_equal_differences(kind: str) -> None:
+    torch.manual_seed(3)
+    layer = getattr(any2vec.nn, kind)((4, 3), 3, heads=2, edge_dim=2, dropout=0.4).double()
+    edge_index = edges(40, 12, 9)
+    names, parameters = zip(*layer.named_parameters(), strict=True)
+
+    def out(source: Any, own: Any, features: Any, *given: Any) -> Any:
+        draws, degree = torch.Generator().manual_seed(1), torch.arange(11.0, 20.0)
+        return torch.func.functional_call(
+            layer, dict(zip(names, given, strict=True)),
+            args=((source, own), edge_index, features), kwargs={"num_neighbors": degree, "generator": draws},
+        )  # fmt: skip
+
+    rows = [torch.randn(*shape, dtype=torch.float64) for shape in ((12, 4), (9, 3), (edge_index.shape[1], 2))]
+    given = [value.detach().clone().requires_grad_() for value in (*rows, *parameters)]
+    assert torch.autograd.gradcheck(out, given)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_attention_with_features_of_edges_is_its_equation(kind: str) -> None:
+    torch.manual_seed(2)
+    layer = getattr(any2vec.nn, kind)(6, 5, negative_slope=SLOPE, bias=False, edge_dim=2).double()
+    edge_index, x = torch.tensor([[1, 2, 0, 2], [0, 0, 1, 1]]), torch.randn(3, 6, dtype=torch.float64)
+    features = torch.randn(4, 2, dtype=torch.float64)
+    weight = {name: part.detach().numpy() for name, part in layer.named_parameters()}
+    mean = (features[:2].mean(0), features[2:].mean(0), torch.zeros(2, dtype=torch.float64))
+    known = {(1, 0): 0, (2, 0): 1, (0, 1): 2, (2, 1): 3}
+    edge_row = {pair: features[at].numpy() for pair, at in known.items()} | {
+        (node, node): mean[node].numpy() for node in range(3)
+    }
+    rows = {name: x.numpy() @ weight[f"{name}.weight"].T for name in ("lin", "lin_l", "lin_r") if hasattr(layer, name)}
+
+    def score(other: int, node: int, head: int) -> float:
+        edge = weight["lin_edge.weight"] @ edge_row[other, node]
+        if kind == "GATConv":
+            parts = (("att_src", rows["lin"][other]), ("att_dst", rows["lin"][node]), ("att_edge", edge))
+            return float(leaky(sum(weight[name][0, 0] @ row for name, row in parts), SLOPE))
+        return float(weight["att"][0, 0] @ leaky(rows["lin_l"][other] + rows["lin_r"][node] + edge, SLOPE))
+
+    left = rows["lin" if kind == "GATConv" else "lin_l"].reshape(3, 1, 5)
+    expected = attended([[1, 2], [0, 2], []], left, score, np.ones(3), 3)
+    np.testing.assert_allclose(layer(x, edge_index, features).detach().numpy(), expected[:, 0], atol=1e-12)
+
+
+def test_features_of_edges_that_do_not_fit_are_refused() -> None:
+    x, edge_index = torch.randn(9, 4), edges(20, 9, 9)
+    with pytest.raises(InputError, match="has no edge_dim, and got edge_attr"):
+        any2vec.nn.GATConv(4, 3)(x, edge_index, torch.randn(edge_index.shape[1], 2))
+    with pytest.raises(InputError, match="has edge_dim 2, and got no edge_attr"):
+        any2vec.nn.GATv2Conv(4, 3, edge_dim=2)(x, edge_index)
+    for features in (torch.randn(5, 2), torch.randn(edge_index.shape[1], 3), torch.randn(edge_index.shape[1], 2).double()):
+        with pytest.raises(InputError, match="edge_attr must be torch.float32"):
+            any2vec.nn.GATConv(4, 3, edge_dim=2)(x, edge_index, features)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("heads", [1, 3])
 def test_attention_is_its_equation(kind: str, heads: int) -> None:
     """Of a block whose first rows aggregate, each neighbor standing for several."""

@@ -1,7 +1,7 @@
 """`accelerate`: PyTorch Geometric's layers within a module go on with their parameters, by the kernels of this library.
 
 A layer gets a class that inherits from its own: its parameters, `state_dict` and options stay as they are, and whatever
-the kernels do not know (features of edges, sparse matrices, another device) goes its own way.
+the kernels do not know (sparse matrices, attention weights that are asked for, another device) goes its own way.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from any2vec.nn.dropout import dropout
 from any2vec.nn.gat import GATConv, GATv2Conv
 from any2vec.nn.gcn import GCNConv
 from any2vec.nn.gin import GINConv
+from any2vec.nn.rgcn import RGCNConv
 from any2vec.nn.sage import SAGEConv
 
-_OURS = {kind.__name__: kind for kind in (SAGEConv, GCNConv, GATConv, GATv2Conv, GINConv)}
+_OURS = {kind.__name__: kind for kind in (SAGEConv, GCNConv, GATConv, GATv2Conv, GINConv, RGCNConv)}
+_ATTENTION = (GATConv, GATv2Conv)
 _PREFIX = "Accelerated"
 
 
 def accelerate(module: torch.nn.Module) -> torch.nn.Module:
     """Let the layers of PyTorch Geometric within a module, and its `torch.nn.Dropout`, run by kernels; returns it.
 
-    Known are `SAGEConv` (mean, sum, max), `GCNConv`, `GATConv`, `GATv2Conv` and `GINConv`, where they are given rows
-    and an `edge_index` of int64 on the processor, `GCNConv` weights of edges, too. Numbers are theirs to 1e-5; dropout
-    draws others of the same law. Layers of subclasses are left alone.
+    Known are `SAGEConv` (mean, sum, max), `GCNConv`, `GATConv`, `GATv2Conv`, `GINConv` and `RGCNConv` (mean), where they
+    are given rows and an `edge_index` of int64 on the processor: `GCNConv` weights of edges, too, `GATConv` and
+    `GATv2Conv` with `edge_dim` features of edges, `RGCNConv` types of edges, and nodes in place of rows. Numbers are
+    theirs to 1e-5; dropout draws others of the same law. Layers of subclasses are left alone.
 
     Raises:
         InputError: it is no module, or holds no such layer.
@@ -77,9 +80,12 @@ def _accelerated(name: str) -> type:
     base: Any = getattr(torch_geometric.nn, name)
 
     def forward(self: Any, x: Any, edge_index: Any, *more: Any, **options: Any) -> Any:
-        is_weighted = ours is GCNConv and _are_weights(x, *more, *options.values())
-        if is_weighted and _is_for_kernels(x, edge_index) and not self.explain:
-            return GCNConv.forward(_view(self, ours), x, edge_index, *more, **options)
+        given = [value for value in (*more, *options.values()) if value is not None]
+        rows = () if ours is RGCNConv and _are_nodes(x) else x
+        if len(given) == 1 and _is_of_edges(self, ours, rows, given[0]) and _is_for_kernels(rows, edge_index):
+            return ours.forward(_view(self, ours), x, edge_index, given[0])
+        if ours is RGCNConv or (ours in _ATTENTION and self.edge_dim is not None):
+            return base.forward(self, x, edge_index, *more, **options)
         if not _is_for_kernels(x, edge_index, *more, *options.values()) or self.explain:
             return base.forward(self, x, edge_index, *more, **options)
         return ours.forward(_view(self, ours), tuple(x) if isinstance(x, list) else x, edge_index)
@@ -106,11 +112,15 @@ def _is_known(layer: Any) -> bool:
         return False
     if name == "SAGEConv":
         return layer.aggr in (*REDUCTIONS, "add")
+    if name == "RGCNConv":
+        return bool(layer.aggr == "mean")
     if layer.aggr not in ("add", "sum"):
         return False
     if name == "GCNConv":
         return bool(not layer.improved and layer.normalize and layer.add_self_loops)
-    return name == "GINConv" or (layer.edge_dim is None and not layer.residual and layer.dropout <= 0.99)
+    return name == "GINConv" or (
+        (layer.edge_dim is None or layer.fill_value == "mean") and not layer.residual and layer.dropout <= 0.99
+    )
 
 
 def _is_for_kernels(x: Any, edge_index: Any, *more: Any) -> bool:
@@ -125,9 +135,29 @@ def _is_for_kernels(x: Any, edge_index: Any, *more: Any) -> bool:
     )
 
 
-def _are_weights(x: Any, *more: Any) -> bool:
-    """Whether what a layer is given beside rows and edges are weights of edges alone, of the rows' type."""
-    return len(more) == 1 and _is_plain(x) and _is_plain(more[0]) and more[0].ndim == 1 and more[0].dtype == x.dtype
+def _is_of_edges(layer: Any, ours: Any, x: Any, value: Any) -> bool:
+    """Whether what a layer is given beside rows and edges belongs to edges, and is known to our layer of its kind.
+
+    x: rows, (): there are nodes in place of them.
+    """
+    if layer.explain or type(value) is not torch.Tensor:
+        return False
+    if ours is RGCNConv:
+        are_types = value.dtype == torch.int64 and value.device.type == "cpu" and value.ndim == 1
+        return are_types and (not isinstance(x, tuple) or len(x) > 0 or layer.num_blocks is None)
+    first = x[0] if isinstance(x, tuple | list) and x else x
+    if not _is_plain(first) or not _is_plain(value) or value.dtype != first.dtype:
+        return False
+    if ours is GCNConv:
+        return value.ndim == 1
+    return ours in _ATTENTION and layer.edge_dim is not None and value.ndim == 2
+
+
+def _are_nodes(x: Any) -> bool:
+    """Whether it stands for nodes without rows: their numbers, or nothing, which means all."""
+    return x is None or (
+        type(x) is torch.Tensor and x.dtype == torch.int64 and x.ndim == 1 and x.device.type == "cpu"
+    )  # fmt: skip
 
 
 def _is_plain(x: Any) -> bool:

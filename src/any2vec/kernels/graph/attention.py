@@ -218,3 +218,117 @@ def _fold(part_D: np.ndarray, width: int, out_H: np.ndarray) -> None:
                 part_D[d] += part_D[d + left - half]
             left -= half
         out_H[h] = part_D[first]
+
+
+@jit
+def add_edge_loops(
+    stop_F1: np.ndarray, neighbor_S: np.ndarray, num: int, out_stop_F1: np.ndarray, out_neighbor: np.ndarray,
+    out_place: np.ndarray,
+) -> None:  # fmt: skip
+    """As `add_self_loops`; out_place int64: where each edge stood, S + i the loop of node i."""
+    filled = 0
+    out_stop_F1[0] = 0
+    for i in range(stop_F1.size - 1):
+        for j in range(stop_F1[i], stop_F1[i + 1]):
+            if neighbor_S[j] != i:
+                out_neighbor[filled], out_place[filled] = neighbor_S[j], j
+                filled += 1
+        if i < num:
+            out_neighbor[filled], out_place[filled] = i, neighbor_S.size + i
+            filled += 1
+        out_stop_F1[i + 1] = filled
+
+
+@jit
+def weigh_edge_sums(
+    stop_F1: np.ndarray, neighbor_S: np.ndarray, share_F: np.ndarray, source_MH: np.ndarray, target_FH: np.ndarray,
+    edge_SH: np.ndarray, slope: float, weight_SH: np.ndarray,
+) -> None:  # fmt: skip
+    """As `weigh_sums`, of leaky(source[neighbor[j]] + target[i] + edge[j])."""
+    slope = source_MH.dtype.type(slope)
+    for i in range(stop_F1.size - 1):
+        for j in range(stop_F1[i], stop_F1[i + 1]):
+            node = neighbor_S[j]
+            for h in range(source_MH.shape[1]):
+                value = source_MH[node, h] + target_FH[i, h] + edge_SH[j, h]
+                weight_SH[j, h] = value if value > 0 else slope * value
+        _softmax(stop_F1[i], stop_F1[i + 1], neighbor_S, i, share_F, weight_SH)
+
+
+@jit
+def weigh_edge_sums_gradient(
+    stop_F1: np.ndarray, neighbor_S: np.ndarray, source_MH: np.ndarray, target_FH: np.ndarray, edge_SH: np.ndarray,
+    slope: float, weight_SH: np.ndarray, grad_SH: np.ndarray, grad_source_MH: np.ndarray, grad_target_FH: np.ndarray,
+    grad_edge_SH: np.ndarray,
+) -> None:  # fmt: skip
+    """The gradient of `weigh_edge_sums`: that of the edges is written, those of the others are added."""
+    heads = source_MH.shape[1]
+    slope = source_MH.dtype.type(slope)
+    mean_H = np.empty(heads, source_MH.dtype)
+    for i in range(stop_F1.size - 1):
+        _mean_gradient(stop_F1[i], stop_F1[i + 1], weight_SH, grad_SH, mean_H)
+        for j in range(stop_F1[i], stop_F1[i + 1]):
+            node = neighbor_S[j]
+            for h in range(heads):
+                change = weight_SH[j, h] * (grad_SH[j, h] - mean_H[h])
+                if source_MH[node, h] + target_FH[i, h] + edge_SH[j, h] <= 0:
+                    change *= slope
+                grad_source_MH[node, h] += change
+                grad_target_FH[i, h] += change
+                grad_edge_SH[j, h] = change
+
+
+@jit
+def weigh_edge_pairs(
+    stop_F1: np.ndarray, neighbor_S: np.ndarray, share_F: np.ndarray, source_MD: np.ndarray, target_FD: np.ndarray,
+    edge_SD: np.ndarray, attention_D: np.ndarray, slope: float, weight_SH: np.ndarray,
+) -> None:  # fmt: skip
+    """As `weigh_pairs`, of attention . leaky(source[neighbor[j]] + target[i] + edge[j])."""
+    dim, heads = source_MD.shape[1], weight_SH.shape[1]
+    slope = source_MD.dtype.type(slope)
+    part_D = np.empty(dim, source_MD.dtype)
+    for i in range(stop_F1.size - 1):
+        for j in range(stop_F1[i], stop_F1[i + 1]):
+            node = neighbor_S[j]
+            if j + _AHEAD < neighbor_S.size:
+                prefetch_row(source_MD, neighbor_S[j + _AHEAD])
+            for d in range(dim):
+                value = source_MD[node, d] + target_FD[i, d] + edge_SD[j, d]
+                part_D[d] = attention_D[d] * (value if value > 0 else slope * value)
+            _fold(part_D, dim // heads, weight_SH[j])
+        _softmax(stop_F1[i], stop_F1[i + 1], neighbor_S, i, share_F, weight_SH)
+
+
+@jit
+def weigh_edge_pairs_gradient(
+    stop_F1: np.ndarray, neighbor_S: np.ndarray, source_MD: np.ndarray, target_FD: np.ndarray, edge_SD: np.ndarray,
+    attention_D: np.ndarray, slope: float, weight_SH: np.ndarray, grad_SH: np.ndarray, grad_source_MD: np.ndarray,
+    grad_target_FD: np.ndarray, grad_edge_SD: np.ndarray, grad_attention_D: np.ndarray,
+) -> None:  # fmt: skip
+    """The gradient of `weigh_edge_pairs`: that of the edges is written, the others are added; attention: float64."""
+    dim, heads = source_MD.shape[1], weight_SH.shape[1]
+    width = dim // heads
+    slope = source_MD.dtype.type(slope)
+    mean_H = np.empty(heads, source_MD.dtype)
+    attended_D = np.empty(dim, source_MD.dtype)
+    for i in range(stop_F1.size - 1):
+        _mean_gradient(stop_F1[i], stop_F1[i + 1], weight_SH, grad_SH, mean_H)
+        attended_D[:] = 0
+        for j in range(stop_F1[i], stop_F1[i + 1]):
+            node, change_D = neighbor_S[j], grad_edge_SD[j]
+            if j + _AHEAD < neighbor_S.size:
+                prefetch_row(source_MD, neighbor_S[j + _AHEAD])
+                prefetch_row(grad_source_MD, neighbor_S[j + _AHEAD])
+            for h in range(heads):
+                change_D[h * width : (h + 1) * width] = weight_SH[j, h] * (grad_SH[j, h] - mean_H[h])
+            for d in range(dim):
+                value = source_MD[node, d] + target_FD[i, d] + edge_SD[j, d]
+                factor = change_D[d] if value > 0 else slope * change_D[d]
+                attended_D[d] += factor * value
+                change_D[d] = factor * attention_D[d]
+            for d in range(dim):
+                grad_source_MD[node, d] += change_D[d]
+            for d in range(dim):
+                grad_target_FD[i, d] += change_D[d]
+        for d in range(dim):
+            grad_attention_D[d] += attended_D[d]

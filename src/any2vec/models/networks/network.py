@@ -105,7 +105,7 @@ class AttentionLayer(nn.Module):
 
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         self.conv.train(draws is not None)
-        found: torch.Tensor = self.conv(x_MD, block.neighbors, block.degree_M1, draws)
+        found: torch.Tensor = self.conv(x_MD, block.neighbors, block.edge_SK, block.degree_M1, draws)
         return found
 
 
