@@ -143,8 +143,12 @@ def test_features_of_edges_that_do_not_fit_are_refused() -> None:
         any2vec.nn.GATConv(4, 3)(x, edge_index, torch.randn(edge_index.shape[1], 2))
     with pytest.raises(InputError, match="has edge_dim 2, and got no edge_attr"):
         any2vec.nn.GATv2Conv(4, 3, edge_dim=2)(x, edge_index)
-    for features in (torch.randn(5, 2), torch.randn(edge_index.shape[1], 3), torch.randn(edge_index.shape[1], 2).double()):
-        with pytest.raises(InputError, match="edge_attr must be torch.float32"):
+    for features in (
+        torch.randn(5, 2),
+        torch.randn(edge_index.shape[1], 3),
+        torch.randn(edge_index.shape[1], 2).double(),
+    ):
+        with pytest.raises(InputError, match=r"edge_attr must be torch\.float32"):
             any2vec.nn.GATConv(4, 3, edge_dim=2)(x, edge_index, features)
 
 

@@ -335,7 +335,7 @@ def test_damage_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"version": 2}, "version 2; this any2vec reads up to 1"), ({"format": "other"}, "is not an attributed graph"),
+        ({"version": 3}, "version 3; this any2vec reads up to 2"), ({"format": "other"}, "is not an attributed graph"),
         ({"arrays": {}}, "indptr is missing"), ({"arrays": {"indptr": {"dtype": "object", "shape": [4]}}}, "cannot be"),
         ({"arrays": {"../up": {"dtype": "int8", "shape": [4]}}}, "missing"), ({"classes": None}, "is damaged"),
         ({"num_edges": [1]}, "of another type"), ({"is_directed": 1}, "of another type"),

@@ -28,8 +28,8 @@ _PREFIX = "Accelerated"
 def accelerate(module: torch.nn.Module) -> torch.nn.Module:
     """Let the layers of PyTorch Geometric within a module, and its `torch.nn.Dropout`, run by kernels; returns it.
 
-    Known are `SAGEConv` (mean, sum, max), `GCNConv`, `GATConv`, `GATv2Conv`, `GINConv` and `RGCNConv` (mean), where they
-    are given rows and an `edge_index` of int64 on the processor: `GCNConv` weights of edges, too, `GATConv` and
+    Known are `SAGEConv` (mean, sum, max), `GCNConv`, `GATConv`, `GATv2Conv`, `GINConv` and `RGCNConv` (mean), where
+    they are given rows and an `edge_index` of int64 on the processor: `GCNConv` weights of edges, too, `GATConv` and
     `GATv2Conv` with `edge_dim` features of edges, `RGCNConv` types of edges, and nodes in place of rows. Numbers are
     theirs to 1e-5; dropout draws others of the same law. Layers of subclasses are left alone.
 

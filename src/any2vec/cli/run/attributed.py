@@ -63,6 +63,15 @@ def _build(
             "or the column of a table.",
         ),
     ] = None,
+    edge_features: Annotated[
+        Path | None,
+        typer.Option(
+            "--edge-features", help=".npy or .npz: a row an edge, in the order of EDGES.", show_default=False,
+        ),
+    ] = None,
+    edge_feature_type: Annotated[
+        str, typer.Option("--edge-feature-type", metavar="<choice>", help="float32 | float16; as what they are kept."),
+    ] = "float32",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the graph in --out.")] = False,
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
@@ -79,7 +88,8 @@ def _build(
     check_input(edges)
     options = BuildOptions(
         features=features, labels=labels, split=split, split_index=split_index, feature_type=feature_type,  # type: ignore[arg-type]
-        out_neighbors=out_neighbors, edge_types=edge_types,
+        out_neighbors=out_neighbors, edge_types=edge_types, edge_features=edge_features,
+        edge_feature_type=edge_feature_type,  # type: ignore[arg-type]
     )  # fmt: skip
     with Bar(quiet) as bar:
         made = write_graph(
@@ -131,6 +141,7 @@ def _tell(found: dict[str, Any], as_json: bool) -> None:
         *((what.replace("_", " "), _counts(found[what])) for what in ("relations", "node_types") if found[what]),
         ("in-neighbors", f"{degree}, {found['without_neighbors']:,} nodes without"),
         ("features", f"{found['features']:,} {found['feature_type']}" if found["features"] else "none"),
+        *([("edge features", f"{found['edge_features']:,}")] if found["edge_features"] else []),
         ("classes", f"{found['classes']:,}, {found['labeled']:,} nodes have one" if found["classes"] else "none"),
         ("splits", more + sizes or "none"),
         ("folder", f"{found['folder']}, {size(found['total_bytes'])}"),

@@ -1,11 +1,12 @@
 """The attributed graph: in-neighbors as compressed sparse rows, with features, classes and splits of the nodes beside.
 
 On disk, a folder; every array is a .npy file with a header of 128 bytes, mapped when the folder is opened:
-    meta.json        {"format": "any2vec-attributed-graph", "version": 1, "is_directed", "num_edges", "classes",
+    meta.json        {"format": "any2vec-attributed-graph", "version", "is_directed", "num_edges", "classes",
                      "integer_keys", "relations": names of the edge types, "node_types": [[name, how many], ...],
                      "arrays": {name: {"dtype", "shape", "blake2b"}}}
     indptr, indices  int64 (N + 1,), int32 (E,): row v holds the sources of the edges into v, ascending
     weights          float32 (E,); edge_types int32 (E,); each where there are any
+    edge_features    float32 or float16 (E, K), where there are any: then the version is 2, else 1
     out_indptr, out_indices, out_entries: rows of targets, and the place of each entry in `indices`, int64, where kept
     features         float32, float16 or int8 (N, D); scales float32 (N,) of int8
     labels           int32 (N,), -1 for none; or uint8 (N, C), several classes a node
@@ -15,7 +16,7 @@ On disk, a folder; every array is a .npy file with a header of 128 bytes, mapped
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from any2vec.errors import FormatError, InputError
 from any2vec.types import Csr
 
 FORMAT = "any2vec-attributed-graph"
-VERSION = 1
+VERSION = 2
 SPLITS = ("train", "val", "test")
 """parts, by their number in `splits`"""
 MAX_RELATIONS = 1 << 20
@@ -41,17 +42,17 @@ MAX_RELATIONS = 1 << 20
 _DTYPES: dict[str, tuple[str, ...]] = {
     "indptr": ("int64",), "indices": ("int32",), "weights": ("float32",), "edge_types": ("int32",),
     "out_indptr": ("int64",), "out_indices": ("int32",), "out_entries": ("int64",),
-    "features": ("float32", "float16", "int8"), "scales": ("float32",), "labels": ("int32", "uint8"),
-    "splits": ("int8",), "words": ("uint8",), "offsets": ("int64",),
+    "edge_features": ("float32", "float16"), "features": ("float32", "float16", "int8"), "scales": ("float32",),
+    "labels": ("int32", "uint8"), "splits": ("int8",), "words": ("uint8",), "offsets": ("int64",),
 }  # fmt: skip
 
 
 class AttributedGraph:
     """A graph folder, mapped; `any2vec.write_graph` makes one.
 
-    `csr` are the in-neighbors, `edge_types` int32 (E,) or (0,), `relations` their names, `features` a `FeatureRows` or
-    None, `labels` int32 (N,) (-1: none), uint8 (N, C), or None, `classes` their names, `splits` int8 (S, N), S = 0
-    without.
+    `csr` are the in-neighbors, `edge_types` int32 (E,) or (0,), `relations` their names, `edge_features` a
+    `FeatureRows` of a row for each entry, or None, `features` one of the nodes or None, `labels` int32 (N,) (-1: none),
+    uint8 (N, C), or None, `classes` their names, `splits` int8 (S, N), S = 0 without.
     """
 
     def __init__(self, folder: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -69,6 +70,9 @@ class AttributedGraph:
         self.features = None
         if "features" in arrays:
             self.features = FeatureRows(arrays["features"], arrays.get("scales", floats))
+        self.edge_features = None
+        if "edge_features" in arrays:
+            self.edge_features = FeatureRows(arrays["edge_features"], floats)
         self.labels = arrays.get("labels")
         self.splits = arrays.get("splits", np.empty((0, len(self)), np.int8))
         self.keys: Sequence[str] = _Numbers(len(self), meta.get(INTEGERS) is not False)
@@ -95,6 +99,10 @@ class AttributedGraph:
     @property
     def num_features(self) -> int:
         return 0 if self.features is None else self.features.row_ND.shape[1]
+
+    @property
+    def num_edge_features(self) -> int:
+        return 0 if self.edge_features is None else self.edge_features.columns
 
     @property
     def out_csr(self) -> Csr:
@@ -188,6 +196,7 @@ class AttributedGraph:
             "nodes": len(self), "edges": self.num_edges, "is_directed": self.is_directed,
             "is_weighted": len(csr.weights) > 0,
             "edge_types": len(self.relations), "relations": self._by_relation(), "node_types": self.node_types,
+            "edge_features": self.num_edge_features,
             "has_out_neighbors": "out_indptr" in arrays, "mean_degree": len(csr.indices) / len(self),
             "most_degree": int(degrees.max()), "without_neighbors": int((degrees == 0).sum()),
             "features": self.num_features,
@@ -242,6 +251,7 @@ class AttributedGraph:
             and csr.indptr[-1] == len(csr.indices)
             and len(csr.weights) in (0, len(csr.indices))
             and len(self.edge_types) in (0, len(csr.indices))
+            and (self.edge_features is None or len(self.edge_features.row_ND) == len(csr.indices))
             and (not self.node_types or sum(self.node_types.values()) == num_nodes)
             and (features is None or len(features.row_ND) == num_nodes)
             and (features is None or len(features.scale_N) == num_nodes * (features.row_ND.dtype == np.int8))
@@ -262,6 +272,11 @@ class _Numbers(Sequence[str]):
 
     def __getitem__(self, row: Any) -> Any:
         return [str(one) for one in self._rows[row]] if isinstance(row, slice) else str(self._rows[row])
+
+
+def version_of(arrays: Container[str]) -> int:
+    """Of a folder of these arrays: the first one whose readers know them all."""
+    return VERSION if "edge_features" in arrays else 1
 
 
 def is_attributed(path: Any) -> bool:

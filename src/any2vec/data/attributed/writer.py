@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.data.attributed.edge_features import EntryRows, GivenRows
 from any2vec.data.attributed.entries import EntrySorter, transposed
 from any2vec.data.attributed.features import feature_chunks
-from any2vec.data.attributed.graph import FORMAT, VERSION
+from any2vec.data.attributed.graph import FORMAT, version_of
 from any2vec.data.io.array_file import ArrayFile, map_array
 from any2vec.data.io.files import content_hash
 from any2vec.data.io.storage import write_json
@@ -53,26 +54,46 @@ class GraphWriter(ExitStack):
         self.put("words", packed.arena)
         self.put("offsets", packed.offsets)
 
-    def put_edges(self, edges: Edges, is_directed: bool, out_neighbors: bool, name: str) -> int:
+    def put_edges(
+        self, edges: Edges, is_directed: bool, out_neighbors: bool, name: str, features: GivenRows | None = None
+    ) -> int:  # fmt: skip
         """The adjacency; undirected edges in both directions. How many edges there are, an undirected one counts once.
 
+        features: of the edges, in their order; of equal ones the mean is kept.
+
         Raises:
-            DataError: there are none, or weights of equal ones add up to infinity.
+            DataError: there are none, or weights of equal ones add up to infinity; there are not as many rows of
+                features, or these hold what is no number.
         """
         between = self.folder / "between"
         between.mkdir()
-        sorter, is_empty = self.enter_context(closing(EntrySorter(between, self.num_nodes))), True
+        sorter, num_given = self.enter_context(closing(EntrySorter(between, self.num_nodes))), 0
         for src, dst, weights, types in edges:
-            is_empty = is_empty and not len(src)
-            sorter.add(dst, src, weights, types)
+            if not len(src):
+                continue
+            numbers = np.arange(num_given, num_given + len(src) if features else num_given)
+            num_given += len(src)
+            sorter.add(dst, src, weights, types, numbers)
             if not is_directed:
-                other = src != dst
-                sorter.add(src[other], dst[other], *(part[other] if len(part) else part for part in (weights, types)))
-        if is_empty:
+                other, beside = src != dst, (weights, types, numbers)
+                sorter.add(src[other], dst[other], *(part[other] if len(part) else part for part in beside))
+        if not num_given:
             raise DataError(f"{name} holds no edges; give at least one.")
+        if features is not None and features.matrix.shape[0] != num_given:
+            raise DataError(
+                f"{features.name} has {features.matrix.shape[0]:,} rows for {num_given:,} edges; give one an edge, in "
+                "the order of the edges."
+            )
         count_N, loops = np.zeros(self.num_nodes, np.int64), 0
         files = {"indices": self._open("indices", np.int32, ())}
-        for rows, columns, weights, types in sorter.sorted():
+        rows_file = None
+        if features is not None:
+            rows_file = self._open("edge_features", np.dtype(features.kind).type, (features.matrix.shape[1],))
+        for rows, columns, weights, types, numbers, first in sorter.sorted():
+            if features is not None and rows_file is not None:
+                made = EntryRows(features.matrix, numbers, first)
+                for kept, _ in feature_chunks(made, features.kind, features.name):
+                    rows_file.append(kept)
             parts = {"indices": columns, "weights": weights, "edge_types": types}
             for part, values in parts.items():
                 if len(values) and part not in files:
@@ -85,6 +106,8 @@ class GraphWriter(ExitStack):
             loops += int((rows == columns).sum())
         for part, file in files.items():
             self._close(part, file)
+        if rows_file is not None:
+            self._close("edge_features", rows_file)
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count_N)])
         self.put("indptr", indptr)
         total = int(indptr[-1])
@@ -112,7 +135,7 @@ class GraphWriter(ExitStack):
         """Write meta.json, with a checksum of each file; are_integers: the nodes' keys, as their user knows them."""
         for name, known in self.arrays.items():
             known["blake2b"] = content_hash(self.folder / f"{name}.npy")
-        meta: dict[str, Any] = {"format": FORMAT, "version": VERSION, INTEGERS: are_integers}
+        meta: dict[str, Any] = {"format": FORMAT, "version": version_of(self.arrays), INTEGERS: are_integers}
         meta |= {"is_directed": is_directed, "num_edges": num_edges}
         meta |= {"relations": list(relations)} if relations else {}
         meta |= {"node_types": [[name, num] for name, num in node_types.items()]} if node_types else {}

@@ -19,7 +19,8 @@ _Step = tuple[Any, str]
 
 
 def to_pyg(model: GraphNetwork, network: Any) -> nn.Module:
-    """A `torch_geometric.nn.Sequential` called as (x, edge_index), in evaluation mode, with copies of the weights.
+    """A `torch_geometric.nn.Sequential` called as (x, edge_index), and edge_attr where the network takes features of
+    edges, in evaluation mode, with copies of the weights.
 
     Raises:
         InputError: PyG has no such layers.
@@ -33,13 +34,19 @@ def to_pyg(model: GraphNetwork, network: Any) -> nn.Module:
 
     makes = {"appnp": _propagated, "sgc": _smoothed}
     steps = list(makes.get(model.name, _layered)(model, network))
-    found: nn.Module = Sequential("x, edge_index", steps)
+    found: nn.Module = Sequential("x, " + _edges_of(network), steps)
     return found.eval()
+
+
+def _edges_of(network: Any) -> str:
+    """What layers are given beside rows."""
+    has_features = any(getattr(layer, "edge_dim", None) is not None for layer in network.modules())
+    return "edge_index, edge_attr" if has_features else "edge_index"
 
 
 def _layered(model: Any, network: Any) -> Iterator[_Step]:
     attends, jumps = model.name in ("gat", "gatv2"), model.jumping_knowledge
-    taken, last = "x", model.num_layers - 1
+    taken, last, edges = "x", model.num_layers - 1, _edges_of(network)
     for number in range(model.num_layers):
         layer = network.layers[number]
         layer = layer.layer if jumps else layer
@@ -47,7 +54,7 @@ def _layered(model: Any, network: Any) -> Iterator[_Step]:
             yield nn.Dropout(model.dropout), f"{taken} -> d{number}"
             taken = f"d{number}"
         inner = layer.layer if model.residual else layer
-        yield _convolution(model, inner, number == last and not jumps), f"{taken}, edge_index -> c{number}"
+        yield _convolution(model, inner, number == last and not jumps), f"{taken}, {edges} -> c{number}"
         if model.residual:
             yield _copy(layer.own), f"{taken} -> r{number}"
             yield torch.add, f"c{number}, r{number} -> c{number}"
@@ -94,7 +101,8 @@ def _convolution(model: Any, layer: Any, is_last: bool) -> nn.Module:
     kind = pyg.GATConv if model.name == "gat" else pyg.GATv2Conv
     heads = model.output_heads if is_last else model.heads
     size_in = weights["lin.weight" if model.name == "gat" else "lin_l.weight"].shape[1]
-    found = kind(size_in, layer.conv.out_channels, heads, concat=not is_last, dropout=model.dropout)
+    options = {"concat": not is_last, "dropout": model.dropout, "edge_dim": layer.conv.edge_dim}
+    found = kind(size_in, layer.conv.out_channels, heads, **options)
     return _with(found, weights)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 import numpy as np
 import torch
 
+from any2vec.data.attributed.edge_features import FeaturedCsr
 from any2vec.data.attributed.features import FeatureRows, NodeNumbers
 from any2vec.data.attributed.relations import RelationalCsr
 from any2vec.models.networks.config import SUBGRAPHS, GraphNetwork
@@ -199,7 +200,8 @@ class SampledBatches:
         return self._objective.seeds(epoch, number, number * self.batch_size, (number + 1) * self.batch_size)
 
     def _of(self, seeds: Seeds, epoch: int, number: int) -> Drawn:
-        found = self._sampler.sample(seeds.node_B, epoch, number, isinstance(self._csr, RelationalCsr))
+        with_edges = isinstance(self._csr, RelationalCsr | FeaturedCsr)
+        found = self._sampler.sample(seeds.node_B, epoch, number, with_edges)
         if seeds.left_out is not None:
             found = without_edges(found, *seeds.node_B[seeds.left_out])
         return Drawn(number, seeds, found.node_M, found, len(found.node_M), len(found.neighbor_S))
@@ -270,6 +272,8 @@ class _Among(NamedTuple):
     stop_M1: np.ndarray
     neighbor_S: np.ndarray
     weight_S: np.ndarray | None
+    edge_S: np.ndarray
+    """int64: places of the edges in the adjacency, where they have features"""
 
 
 class SubgraphBatches:
@@ -288,7 +292,7 @@ class SubgraphBatches:
         self._degree_N = np.diff(data.csr.indptr).astype(np.float32)
         self._is_train_N = np.zeros(len(self._degree_N), bool)
         self._is_train_N[self._train] = True
-        self._coverage = model.sample_coverage
+        self._coverage, self._csr = model.sample_coverage, data.csr
         self._sampler: SubgraphSampler
         if model.sampling == "walks":
             self._sampler = WalkSampler(data.csr, self._train, model.batch_size, model.walk_steps + 1, seed)
@@ -311,9 +315,10 @@ class SubgraphBatches:
 
     def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
         assert x_MD is not None
-        (row_B, stop_M1, neighbor_S, weight_S), seeds = drawn.edges, drawn.seeds
+        (row_B, stop_M1, neighbor_S, weight_S, edge_S), seeds = drawn.edges, drawn.seeds
         degree_M1 = torch.from_numpy(self._degree_N[drawn.node_M][:, None])
-        block = Block(Neighbors(stop_M1, neighbor_S, None, weight_S), degree_M1)
+        edge_SK = torch.from_numpy(self._csr.take(edge_S)) if isinstance(self._csr, FeaturedCsr) else None
+        block = Block(Neighbors(stop_M1, neighbor_S, None, weight_S), degree_M1, edge_SK=edge_SK)
         return Batch(x_MD, [block], torch.from_numpy(row_B), seeds.target, seeds.size, drawn.number)
 
     def trial(self) -> Drawn:
@@ -331,13 +336,14 @@ class SubgraphBatches:
 
     def _of(self, node_M: np.ndarray, is_learned_M: np.ndarray, number: int) -> Drawn:
         row_B, seen, weight_B, weight_S = np.flatnonzero(is_learned_M), self._seen, None, None
-        found = self._sampler.induced(node_M, is_learned_M, with_edges=seen is not None)
+        has_rows = isinstance(self._csr, FeaturedCsr)
+        found = self._sampler.induced(node_M, is_learned_M, with_edges=seen is not None or has_rows)
         if seen is not None:
             weight_B = torch.from_numpy(seen.loss_weights(node_M[row_B], len(self._train)))
             weight_S = seen.edge_shares(found) / np.repeat(self._degree_N[node_M], np.diff(found.stop_M1))
-        seeds, edges = (
-            self._objective.seeds_of(node_M[row_B], weight_B), _Among(row_B, found.stop_M1, found.neighbor_S, weight_S)
-        )  # fmt: skip
+        edge_S = found.edge_S if has_rows else found.edge_S[:0]
+        edges = _Among(row_B, found.stop_M1, found.neighbor_S, weight_S, edge_S)
+        seeds = self._objective.seeds_of(node_M[row_B], weight_B)
         return Drawn(number, seeds, node_M, edges, len(node_M), len(found.neighbor_S))
 
     @cached_property

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from any2vec.checks import parse_json
+from any2vec.data.attributed.edge_features import FeaturedCsr
 from any2vec.data.attributed.features import NodeNumbers
 from any2vec.data.attributed.predictions import class_shares
 from any2vec.data.attributed.relations import RelationalCsr, Relations, relational_csr
@@ -25,6 +26,7 @@ from any2vec.models.networks.config import (
     NETWORK,
     RGCN,
     SGC,
+    AttentionNetwork,
     GATv2,
     GraphNetwork,
     GraphSAGE,
@@ -50,15 +52,16 @@ class NetworkClassifier:
     Args:
         weights: of the network, by name. classes: names of the C classes. is_multi_label: a node may have several.
         relations: of the edges, where they have types. nodes: hash of the nodes' keys, where they had no features.
+        num_edge_features: columns; 0: edges had none.
     """
 
     def __init__(
         self, model: GraphNetwork, weights: State, num_features: int, classes: Sequence[str], is_multi_label: bool,
-        relations: Relations | None = None, nodes: str = "",
+        relations: Relations | None = None, nodes: str = "", num_edge_features: int = 0,
     ) -> None:  # fmt: skip
         self.model, self.weights, self.num_features = model, weights, num_features
         self.classes, self.is_multi_label = list(classes), is_multi_label
-        self.relations, self._nodes = relations, nodes
+        self.relations, self._nodes, self.num_edge_features = relations, nodes, num_edge_features
         self._is_allowed = True
         """whether a user's module may be imported: of a folder only where its user names it"""
 
@@ -75,7 +78,8 @@ class NetworkClassifier:
             budget_bytes: of memory for layers; 0: half of the machine's. What does not fit is mapped from a file.
 
         Raises:
-            InputError: the graph has no features, or not as many as the training, or not these nodes; it is of other
+            InputError: the graph has no features, or not as many as the training, of nodes or of edges, or not these
+                nodes; it is of other
                 nodes than a network without features has learned; a relation is unknown; the budget is too small; the
                 network is a module of a user's, and the folder was opened without naming it.
             FormatError: the folder is no graph, or damaged. StorageError: the disk is full.
@@ -90,6 +94,7 @@ class NetworkClassifier:
             features = NodeNumbers(len(graph))
         elif features is None or graph.num_features != self.num_features:
             raise InputError(f"The network takes {self.num_features:,} features a node, got {graph.num_features:,}.")
+        check_edge_features(graph, self.num_edge_features)
         nodes = None if nodes is None else checked_nodes(nodes, len(graph))
         csr = edges_for(self.model, graph)
         if isinstance(csr, RelationalCsr) and self.relations is not None:
@@ -107,8 +112,9 @@ class NetworkClassifier:
         return class_shares(score_NC)
 
     def to_pyg(self) -> Any:
-        """The network as a `torch.nn.Module` of PyTorch Geometric, called as (x, edge_index), in evaluation mode; its
-        `state_dict` has copies of the weights. Of a user's module: the module, with its weights.
+        """The network as a `torch.nn.Module` of PyTorch Geometric, in evaluation mode, called as (x, edge_index), or,
+        where it takes features of edges, (x, edge_index, edge_attr); its `state_dict` has copies of the weights. Of a
+        user's module: the module, with its weights.
 
         Scores are these to 1e-5; of gcn, appnp and sgc where no node is its own neighbor: PyG counts such loops once.
 
@@ -129,9 +135,12 @@ class NetworkClassifier:
         (2, edges), and an output scores; numbers of nodes and edges are free.
 
         Raises:
-            InputError: a library is missing, or torch cannot write this network as ONNX; or as of `to_pyg`.
+            InputError: a library is missing, torch cannot write this network as ONNX, or it takes features of edges;
+                or as of `to_pyg`.
             StorageError: the file is there, or cannot be written.
         """
+        if self.num_edge_features:
+            raise InputError("ONNX files are of networks that take x and edge_index alone; to_pyg gives this one.")
         from any2vec.models.modules.onnx_file import write_onnx
 
         write_onnx(self.to_pyg(), self.num_features, Path(path))
@@ -144,6 +153,8 @@ class NetworkClassifier:
         }  # fmt: skip
         if self.relations is not None:
             about |= {**self.relations._asdict(), "nodes": self._nodes}
+        if self.num_edge_features:
+            about["num_edge_features"] = self.num_edge_features
         write_network(path, self.weights, about)
 
     @classmethod
@@ -171,7 +182,7 @@ class NetworkClassifier:
             relations = Relations(tuple(map(str, about["names"])), int(about["num_nodes"]))
         found = cls(
             model, weights, int(about["num_features"]), classes, bool(about["is_multi_label"]), relations,
-            str(about.get("nodes", "")),
+            str(about.get("nodes", "")), int(about.get("num_edge_features", 0)),
         )  # fmt: skip
         found._check()
         return found
@@ -209,7 +220,8 @@ class NetworkClassifier:
             )
         from any2vec.models.networks.network import network_of
 
-        return network_of(self.model, self.num_features, len(self.classes), self.weights, self.relations)
+        sizes = self.num_features, len(self.classes)
+        return network_of(self.model, *sizes, self.weights, self.relations, self.num_edge_features)
 
 
 def write_network(path: Path, weights: State, about: Mapping[str, Any]) -> None:
@@ -252,12 +264,24 @@ def edges_for(model: GraphNetwork, graph: AttributedGraph) -> Csr:
     """What a network passes messages along.
 
     Raises:
-        InputError: the network takes edges with types, and these have none. FormatError: the folder is damaged.
+        InputError: the network takes edges with types, and these have none; or they have features, of which it makes
+            nothing. FormatError: the folder is damaged.
     """
+    if graph.edge_features is not None and not isinstance(model, AttentionNetwork):
+        raise InputError(
+            f"{model.name} makes nothing of features of edges, and the graph has {graph.num_edge_features:,} an edge; "
+            "train gat or gatv2, or build the graph without --edge-features."
+        )
     if isinstance(model, RGCN):
         return relational_csr(graph, model.inverse)
     graph.check_edges()
-    return graph.csr
+    return graph.csr if graph.edge_features is None else FeaturedCsr.of(graph.csr, graph.edge_features)
+
+
+def check_edge_features(graph: AttributedGraph, num: int) -> None:
+    """Raise InputError unless edges have as many features as those that a network has learned from."""
+    if graph.num_edge_features != num:
+        raise InputError(f"The network takes {num:,} features an edge, got {graph.num_edge_features:,}.")
 
 
 def nodes_digest(graph: AttributedGraph) -> str:

@@ -10,7 +10,14 @@ import numpy as np
 
 from any2vec.errors import InputError
 from any2vec.evaluate.graph.scores import pair_scores
-from any2vec.models.networks.classifier import MAX_COLUMNS, checked_nodes, edges_for, read_network, write_network
+from any2vec.models.networks.classifier import (
+    MAX_COLUMNS,
+    check_edge_features,
+    checked_nodes,
+    edges_for,
+    read_network,
+    write_network,
+)  # fmt: skip
 from any2vec.models.networks.config import GraphNetwork, objective_name
 from any2vec.types import State
 
@@ -28,10 +35,12 @@ class NetworkEncoder:
 
     Args:
         weights: of the network, by name.
+        num_edge_features: columns; 0: edges had none.
     """
 
-    def __init__(self, model: GraphNetwork, weights: State, num_features: int) -> None:
+    def __init__(self, model: GraphNetwork, weights: State, num_features: int, num_edge_features: int = 0) -> None:
         self.model, self.weights, self.num_features = model, weights, num_features
+        self.num_edge_features = num_edge_features
 
     def __repr__(self) -> str:
         return f"NetworkEncoder({self.model.name}, {self.num_features:,} features, {self.model.dim} columns)"
@@ -49,6 +58,7 @@ class NetworkEncoder:
         graph = AttributedGraph.open(graph) if isinstance(graph, str | Path) else graph
         if graph.features is None or graph.num_features != self.num_features:
             raise InputError(f"The network takes {self.num_features:,} features a node, got {graph.num_features:,}.")
+        check_edge_features(graph, self.num_edge_features)
         nodes = None if nodes is None else checked_nodes(nodes, len(graph))
         csr = edges_for(self.model, graph)
         return self.vectors_with(inference_over(self.model, csr, graph.features, budget_bytes), nodes)
@@ -57,7 +67,8 @@ class NetworkEncoder:
         """As `vectors`, of a graph that is at hand."""
         from any2vec.models.networks.network import network_of
 
-        network = network_of(self.model, self.num_features, self.model.dim, self.weights)
+        sizes, num = (self.num_features, self.model.dim), self.num_edge_features
+        network = network_of(self.model, *sizes, self.weights, edge_features=num)
         found = inference.hidden_and_scores(network, nodes)[1]
         if objective_name(self.model) == "unsupervised":  # which has learned rows of length 1
             found = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), TINY)
@@ -81,7 +92,9 @@ class NetworkEncoder:
 
     def write(self, path: Path) -> None:
         """Write it to a file."""
-        write_network(path, self.weights, {"model": self.model.as_dict(), "num_features": self.num_features})
+        about = {"model": self.model.as_dict(), "num_features": self.num_features}
+        about |= {"num_edge_features": self.num_edge_features} if self.num_edge_features else {}
+        write_network(path, self.weights, about)
 
     @classmethod
     def load(cls, folder: Path | str) -> NetworkEncoder:
@@ -104,5 +117,6 @@ class NetworkEncoder:
         num_features = int(about["num_features"])
         if not 0 < num_features <= MAX_COLUMNS:
             raise ValueError(f"it has {num_features} features")
-        network_of(model, num_features, model.dim, weights)
-        return cls(model, weights, num_features)
+        num = int(about.get("num_edge_features", 0))
+        network_of(model, num_features, model.dim, weights, edge_features=num)
+        return cls(model, weights, num_features, num)

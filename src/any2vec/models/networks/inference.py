@@ -14,6 +14,7 @@ edges, D columns, C classes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -21,6 +22,7 @@ import numpy as np
 import torch
 
 from any2vec import machine
+from any2vec.data.attributed.edge_features import FeaturedCsr
 from any2vec.data.attributed.features import FeatureRows
 from any2vec.data.attributed.relations import RelationalCsr
 from any2vec.data.attributed.scratch import GrowingRows
@@ -112,10 +114,14 @@ class Inference:
         self.counts = Counts()
         self._sampler = NeighborSampler(csr, NeighborOptions(fanouts=(-1,)))
         self._degree_N = np.diff(csr.indptr).astype(np.float32) if degree_N is None else degree_N
-        self._block = block_of(csr)._replace(degree_M1=torch.from_numpy(self._degree_N[:, None]))
 
     def __len__(self) -> int:
         return len(self.csr.indptr) - 1
+
+    @cached_property
+    def _block(self) -> Block:
+        """Of all nodes; made where a layer takes it, for features of edges may have to be read."""
+        return block_of(self.csr)._replace(degree_M1=torch.from_numpy(self._degree_N[:, None]))
 
     def scores(self, network: AnyNetwork, nodes: np.ndarray) -> np.ndarray:
         """Scores of the classes of some nodes, integers (K,): float32 (K, C). Raises as `hidden_and_scores`."""
@@ -226,7 +232,7 @@ class Inference:
             asked = ids[first:stop]
             found = _alone(asked)
             if layer.reads_neighbors:
-                found = self._sampler.sample(asked, with_edges=isinstance(self.csr, RelationalCsr))
+                found = self._sampler.sample(asked, with_edges=isinstance(self.csr, RelationalCsr | FeaturedCsr))
             shape = len(found.node_M), stop - first, len(found.neighbor_S)
             reach = min(1.0, _MARGIN * shape[0] / distinct(*shape[1:], num))
             out = None

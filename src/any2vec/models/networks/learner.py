@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
+from any2vec.data.attributed.edge_features import edge_columns_of
 from any2vec.data.attributed.features import FeatureRows, NodeNumbers
 from any2vec.data.attributed.relations import Relations
 from any2vec.errors import InputError
@@ -48,7 +49,8 @@ class GraphLearner:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(_stream(seed, _INIT))
             relations = Relations.of(data.csr, data.features)
-            self.network = make_network(model, data.features.columns, self.objective.num_columns, relations)
+            sizes = data.features.columns, self.objective.num_columns
+            self.network = make_network(model, *sizes, relations, edge_columns_of(data.csr))
         self._optimizer = torch.optim.Adam(
             self.network.parameters(), lr=model.learning_rate, weight_decay=model.weight_decay
         )

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from any2vec.data.attributed.edge_features import FeaturedCsr
 from any2vec.data.attributed.relations import RelationalCsr, Relations
 from any2vec.models.networks.config import (
     APPNP,
@@ -26,7 +27,7 @@ from any2vec.models.networks.config import (
     LayeredNetwork,
     OwnModule,
 )
-from any2vec.models.networks.sizing import relation_columns
+from any2vec.models.networks.sizing import feature_columns, relation_columns
 from any2vec.models.networks.skips import Jumping, Residual, dropped
 from any2vec.nn.aggregate import Neighbors, aggregate
 from any2vec.nn.convolve import convolve
@@ -49,6 +50,8 @@ class Block(NamedTuple):
     """of edges that have types"""
     sums: torch.Tensor | None = None
     """what the layer sums rows up to, where that is known (`fixed_sums`)"""
+    edge_SK: torch.Tensor | None = None
+    """float32 (S, K): features of edges that have some"""
 
     @property
     def num_targets(self) -> int:
@@ -92,16 +95,23 @@ class GcnLayer(nn.Module):
 
 class AttentionLayer(nn.Module):
     """Attention, of GAT or GATv2. A sampled neighbor stands for as many of the node's as it is one of, so that the
-    softmax over a sample estimates that over all; the node itself stands for one.
+    softmax over a sample estimates that over all; the node itself stands for one. Its loop has the mean of its sampled
+    edges' features, where edges have some.
     """
 
-    def __init__(self, model: AttentionNetwork, size_in: int, size_out: int, is_last: bool) -> None:
+    def __init__(
+        self, model: AttentionNetwork, size_in: int, size_out: int, is_last: bool, edge_features: int = 0
+    ) -> None:  # fmt: skip
         super().__init__()
         kind, heads = GATConv if model.name == GAT.name else GATv2Conv, model.output_heads if is_last else model.heads
         columns = size_out if is_last else size_out // heads
-        self.conv = kind(size_in, columns, heads, concat=not is_last, dropout=model.dropout)
-        self.edge_columns = heads + 1
-        """numbers that it holds for each edge where nothing is learned: its weights, by head, and where it leads"""
+        self.conv = kind(
+            size_in, columns, heads, concat=not is_last, dropout=model.dropout, edge_dim=edge_features or None
+        )
+        projected = heads if model.name == GAT.name else heads * columns
+        self.edge_columns = heads + 1 + feature_columns(edge_features, projected)
+        """numbers that it holds for each edge where nothing is learned: its weights, by head, where it leads, and what
+        becomes of its features"""
 
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         self.conv.train(draws is not None)
@@ -196,12 +206,13 @@ class Network(nn.Module):
     """
 
     def __init__(
-        self, model: GraphNetwork, num_features: int, num_classes: int, relations: Relations | None = None
-    ) -> None:
+        self, model: GraphNetwork, num_features: int, num_classes: int, relations: Relations | None = None,
+        edge_features: int = 0,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.widths = model.widths(num_features, num_classes)
         activation = nn.functional.elu if isinstance(model, AttentionNetwork) else torch.relu
-        self.layers = nn.ModuleList(_layers(model, self.widths, activation, relations))
+        self.layers = nn.ModuleList(_layers(model, self.widths, activation, relations, edge_features))
         self.num_fixed = model.hops if isinstance(model, SGC) else 0
         """first layers, which have no weights: what they give is computed once"""
         is_plain = not any(isinstance(layer, Jumping | Convolution) for layer in self.layers)
@@ -249,7 +260,8 @@ class Network(nn.Module):
 
 
 def _layers(
-    model: GraphNetwork, widths: Sequence[int], activation: Callable[..., torch.Tensor], relations: Relations | None
+    model: GraphNetwork, widths: Sequence[int], activation: Callable[..., torch.Tensor], relations: Relations | None,
+    edge_features: int,
 ) -> Iterator[nn.Module]:  # fmt: skip
     """The layers of a network, in their order; with jumping knowledge a matrix for the classes follows them."""
     last = len(widths) - 2
@@ -259,7 +271,7 @@ def _layers(
     jumps = model.jumping_knowledge is not None
     sizes = widths if not jumps else (widths[0], *[model.hidden] * model.num_layers)
     for number, (size_in, size_out) in enumerate(pairwise(sizes)):
-        layer = _layer(model, size_in, size_out, number == last, relations)
+        layer = _layer(model, size_in, size_out, number == last, relations, edge_features)
         layer = Residual(layer, size_in, size_out) if model.residual else layer
         yield Jumping(layer, model, number, activation) if jumps else layer
     if jumps:
@@ -275,13 +287,13 @@ def _dense_or_propagation(model: GraphNetwork, size_in: int, size_out: int, numb
 
 
 def _layer(
-    model: LayeredNetwork, size_in: int, size_out: int, is_last: bool, relations: Relations | None
+    model: LayeredNetwork, size_in: int, size_out: int, is_last: bool, relations: Relations | None, edge_features: int
 ) -> nn.Module:  # fmt: skip
     if isinstance(model, RGCN):
         assert relations is not None
         return RgcnLayer(model, size_in, size_out, relations)
     if isinstance(model, AttentionNetwork):
-        return AttentionLayer(model, size_in, size_out, is_last)
+        return AttentionLayer(model, size_in, size_out, is_last, edge_features)
     if isinstance(model, GIN):
         return GinLayer(model, size_in, size_out)
     if isinstance(model, GraphSAGE):
@@ -299,8 +311,12 @@ def fixed_sums(network: Any, x_MD: torch.Tensor, block: Block) -> torch.Tensor |
     return _convolved(x_MD, block)
 
 
-def make_network(model: GraphNetwork, num_features: int, num_classes: int, relations: Relations | None = None) -> Any:
+def make_network(
+    model: GraphNetwork, num_features: int, num_classes: int, relations: Relations | None = None, edge_features: int = 0
+) -> Any:  # fmt: skip
     """A network, its weights drawn: a `Network`, or of a user's module a `ModuleNetwork`, which is used alike.
+
+    edge_features: columns; 0: edges have none.
 
     Raises:
         InputError: a user's module is none, or not as it must be.
@@ -309,12 +325,13 @@ def make_network(model: GraphNetwork, num_features: int, num_classes: int, relat
         from any2vec.models.modules.network import ModuleNetwork
 
         return ModuleNetwork(model, num_features, num_classes)
-    return Network(model, num_features, num_classes, relations)
+    return Network(model, num_features, num_classes, relations, edge_features)
 
 
 def network_of(
-    model: GraphNetwork, num_features: int, num_classes: int, weights: State, relations: Relations | None = None
-) -> Any:
+    model: GraphNetwork, num_features: int, num_classes: int, weights: State, relations: Relations | None = None,
+    edge_features: int = 0,
+) -> Any:  # fmt: skip
     """A network with these weights, by name; nothing is drawn, and, but of a user's module, nothing copied.
 
     Raises:
@@ -326,7 +343,7 @@ def network_of(
         load_weights(own, weights)
         return own
     with torch.device("meta"):
-        network = Network(model, num_features, num_classes, relations)
+        network = Network(model, num_features, num_classes, relations, edge_features)
     load_weights(network, weights, assign=True)
     return network
 
@@ -348,17 +365,19 @@ def load_weights(network: nn.Module, weights: State, assign: bool = False) -> No
 
 def blocks_of(found: Neighborhood, degree_N: np.ndarray, csr: Csr | None = None) -> list[Block]:
     """What each layer of a batch passes messages along, the first one first; degree_N: in-neighbors, float32; csr: what
-    was sampled, with edges' places where they have types.
+    was sampled, with edges' places where they have types or features.
 
     A layer answers for the nodes that later ones ask: the first one for all but those of the last hop.
     """
     degree_M1 = torch.from_numpy(degree_N[found.node_M][:, None])
     blocks = []
+    edge_SK = torch.from_numpy(csr.take(found.edge_S)) if isinstance(csr, FeaturedCsr) else None
     for hops in range(len(found.edges_by_hop), 0, -1):
         num = sum(found.nodes_by_hop[:hops])
         stop_F1 = found.stop_D1[: num + 1]
         neighbors = Neighbors(stop_F1, found.neighbor_S[: stop_F1[-1]])
-        blocks.append(Block(neighbors, degree_M1, _relations(neighbors, csr, found.edge_S)))
+        rows_SK = None if edge_SK is None else edge_SK[: len(neighbors.neighbor_S)]
+        blocks.append(Block(neighbors, degree_M1, _relations(neighbors, csr, found.edge_S), None, rows_SK))
     return blocks
 
 
@@ -367,7 +386,8 @@ def block_of(csr: Csr, is_learned: bool = False) -> Block:
     degree_N1 = torch.from_numpy(np.diff(csr.indptr).astype(np.float32)[:, None])
     is_plain = not isinstance(csr, RelationalCsr)
     neighbors = Neighbors(csr.indptr, csr.indices, _reverse(csr) if is_learned and is_plain else None)
-    return Block(neighbors, degree_N1, _relations(neighbors, csr))
+    edge_SK = torch.from_numpy(csr.take()) if isinstance(csr, FeaturedCsr) else None
+    return Block(neighbors, degree_N1, _relations(neighbors, csr), None, edge_SK)
 
 
 def _relations(neighbors: Neighbors, csr: Csr | None, edge_S: np.ndarray | None = None) -> RelationGroups | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from any2vec.data.attributed.edge_features import FeaturedCsr
 from any2vec.data.attributed.features import FeatureRows
 from any2vec.plan.sharding.node_orders import places_of, reordered
 
@@ -40,8 +41,10 @@ def in_order(data: LearnerData, order_N: np.ndarray) -> LearnerData:
     links = data.links
     if links is not None:  # pairs of nodes, and whether they have a direction
         links = links._replace(**{part: place_N[getattr(links, part)] for part in links._fields[:-1]})
+    csr = data.csr
+    csr = csr.again(reordered(csr.numbered(), order_N)) if isinstance(csr, FeaturedCsr) else reordered(csr, order_N)
     return data._replace(
-        csr=reordered(data.csr, order_N), features=OrderedFeatures(data.features, order_N), links=links,
+        csr=csr, features=OrderedFeatures(data.features, order_N), links=links,
         labels=data.labels[order_N] if len(data.labels) else data.labels,
         rows={part: place_N[rows] for part, rows in data.rows.items()},
     )  # fmt: skip

@@ -34,6 +34,11 @@ def relation_columns(size_in: int, size_out: int) -> int:
     return size_in + size_out + _SORTED
 
 
+def feature_columns(edge_features: int, projected: int) -> int:
+    """Numbers that attention holds for each edge that has features: these, once more with loops, and projected."""
+    return 2 * edge_features + projected if edge_features else 0
+
+
 def sampled_bytes(num_read: int, num_targets: int, num_edges: int) -> int:
     """Nodes and edges of a batch, as sampling holds them."""
     return 16 * num_edges + 24 * (num_read + num_targets)

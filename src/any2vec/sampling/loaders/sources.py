@@ -167,7 +167,7 @@ class FolderSource(PlainSource):
         return ends_of(self.csr)
 
     def needs_edges(self, data: AttributedGraph) -> bool:
-        return len(data.csr.weights) > 0 or len(data.edge_types) > 0
+        return len(data.csr.weights) > 0 or len(data.edge_types) > 0 or data.edge_features is not None
 
     def collate(
         self, data: AttributedGraph, node_M: np.ndarray, edge_2S: np.ndarray, edge_S: np.ndarray
@@ -185,6 +185,8 @@ class FolderSource(PlainSource):
         for name, values in (("edge_weight", graph.csr.weights), ("edge_type", graph.edge_types.astype(np.int64))):
             if len(values):
                 made[name] = torch.from_numpy(values[edge_S])
+        if graph.edge_features is not None:
+            made.edge_attr = torch.from_numpy(graph.edge_features.take(edge_S))
         return made, torch.from_numpy(edge_S)
 
 

@@ -10,8 +10,10 @@ from typing import Any, Literal
 import numpy as np
 
 from any2vec.checks import check_fields
+from any2vec.data.attributed.edge_features import GivenRows
 from any2vec.data.attributed.edges import ReadWholeError, read_pieces
 from any2vec.data.attributed.entries import is_first
+from any2vec.data.attributed.features import open_matrix
 from any2vec.data.attributed.graph import FORMAT, AttributedGraph
 from any2vec.data.attributed.writer import GraphWriter
 from any2vec.data.graph.graph import MAX_NODES, Graph
@@ -21,7 +23,7 @@ from any2vec.data.io.storage import atomic_folder, check_folder_free
 from any2vec.data.options import GraphOptions
 from any2vec.data.vocab.found_texts import integer_keys
 from any2vec.errors import DataError
-from any2vec.tasks.graphs.edges import NO_TYPES, EdgeSource, typed_edges
+from any2vec.tasks.graphs.edges import NO_TYPES, EdgeSource, listed_edges, typed_edges
 from any2vec.tasks.graphs.nodes import Nodes, node_labels, node_splits
 from any2vec.tasks.layers.prepare import OpenFeatures, open_features
 from any2vec.types import Stage, as_reading
@@ -49,6 +51,12 @@ class BuildOptions:
     edge_types: str | None = None
     """where types of edges stand: triples: lines `head relation tail`; last: `src dst relation`; of Parquet and Arrow
     the name of a column. Such edges are directed"""
+    edge_features: Any = None
+    """.npy or .npz file of a row for each edge, in the order in which edges are given; both directions of an undirected
+    one have it, equal edges the mean of theirs. In Python also an array (M, K), a SciPy sparse one, or the name of an
+    attribute of NetworkX's edges; False: of a PyG `Data` none are taken"""
+    edge_feature_type: Literal["float32", "float16"] = "float32"
+    """how features of edges are kept"""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -60,14 +68,16 @@ def write_graph(
 ) -> AttributedGraph:  # fmt: skip
     """Write an attributed graph to the folder `out`, and open it.
 
-    source: edges, as `read_graph` takes them; or a PyG `Data`, whose x, y, edge_weight, edge_type and masks come along,
+    source: edges, as `read_graph` takes them; or a PyG `Data`, whose x, y, edge_weight, edge_type, edge_attr (of two
+    dimensions) and masks come along,
     and whose edges have a direction; or a `HeteroData`, whose types of nodes are laid behind each other; or a folder of
     OGB's raw files. more: fields of `BuildOptions`. Without features the nodes are those of the edges:
     whole numbers ascending, others in order of first appearance; with features that are a matrix, node r is its row r.
     Equal edges become one, and their weights are added.
 
     Edges whose ids are whole numbers, of text, Parquet and Arrow files, go through in pieces: memory O(nodes) and some
-    500 MB, disk 24 bytes an edge meanwhile. Others, and undirected ones with weights, are read whole.
+    500 MB, disk 24 bytes an edge meanwhile. Others, and undirected ones with weights, are read whole; these have no
+    features of edges.
 
     Raises:
         DataError: something cannot be read, or does not go together. InputError: an option is not legal.
@@ -88,11 +98,19 @@ def write_graph(
         edges = typed_edges(source, options.edge_types, reading, known, stage)
         return _written(edges, Path(out), options, found, overwrite)
     has_keys = found is not None and found.keys is not None
+    has_rows = options.edge_features is not None and options.edge_features is not False
+    if has_rows and hasattr(source, "edges") and hasattr(source, "nodes"):
+        from any2vec.tasks.graphs.objects import of_networkx
+
+        edges, rows = of_networkx(source, options.edge_features, reading, known)
+        return _written(edges, Path(out), replace(options, edge_features=rows), found, overwrite)
     if isinstance(source, str | Path) and is_regular(str(source)) and not has_keys and _is_for_pieces(str(source)):
         try:
             return _written(_in_pieces(str(source), reading, known, stage), Path(out), options, found, overwrite)
         except ReadWholeError:
             pass
+    if has_rows:
+        return _written(listed_edges(source, reading, known, stage), Path(out), options, found, overwrite)
     return _written(_whole(source, reading, known, stage), Path(out), options, found, overwrite)
 
 
@@ -114,6 +132,14 @@ def _opened(options: BuildOptions) -> OpenFeatures | None:
     if isinstance(options.features, OpenFeatures):
         return options.features
     return None if options.features is None else open_features(options.features)
+
+
+def _edge_rows(options: BuildOptions) -> GivenRows | None:
+    given = options.edge_features
+    if given is None or given is False:
+        return None
+    name = display(given) if isinstance(given, str | Path) else "The features of edges"
+    return GivenRows(open_matrix(given, name), options.edge_feature_type, name)
 
 
 def _is_for_pieces(name: str) -> bool:
@@ -141,7 +167,8 @@ def _written(
             writer.put_keys(nodes.keys)
         elif nodes.ids is not None:
             writer.put_keys(integer_keys(nodes.ids))
-        num_edges = writer.put_edges(edges.pieces(), edges.is_directed, options.out_neighbors, edges.name)
+        about = edges.is_directed, options.out_neighbors, edges.name
+        num_edges = writer.put_edges(edges.pieces(), *about, _edge_rows(options))
         writer.finish(
             edges.is_directed, num_edges, classes, edges.relations, edges.node_types, nodes.are_integers
         )  # fmt: skip

@@ -16,7 +16,7 @@ from any2vec.data.attributed.writer import Edges
 from any2vec.data.graph.edge_list import WORDS_OF_DST, WORDS_OF_SRC
 from any2vec.data.io.files import display, form_of, is_table
 from any2vec.data.options import GraphOptions, TripleOptions, usual_columns
-from any2vec.data.triples.triples import Triples, read_triples
+from any2vec.data.triples.triples import LINK, Triples, read_triples
 from any2vec.errors import DataError, InputError
 from any2vec.tasks.graphs.nodes import Nodes
 from any2vec.types import Stage, as_reading
@@ -71,6 +71,29 @@ def typed_edges(
     nodes, row_V = _nodes(found, known, name, is_text)
     pieces = [(row_V[found.head], row_V[found.tail], _NO_WEIGHTS, np.asarray(found.relation, np.int32))]
     return EdgeSource(nodes, lambda: iter(pieces), True, name, list(found.relations))
+
+
+def listed_edges(
+    source: Any, options: GraphOptions, known: Nodes | None, stage: Stage | None
+) -> EdgeSource:  # fmt: skip
+    """Edges without weights in the order in which they are given, each kept. known: as of `typed_edges`.
+
+    Raises:
+        DataError: as of `read_triples`; an end is no node. InputError: edges have weights.
+    """
+    is_file = isinstance(source, str | Path)
+    reading = TripleOptions(delimiter=options.delimiter, header=options.header, use_columns=options.use_columns)
+    found = read_triples(source, reading, progress=as_reading(stage))
+    name = display(str(source)) if is_file else "The graph"
+    if options.weighted or list(found.relations) != [LINK]:
+        raise InputError(
+            f"{name}: edges that have features have weights only where they are directed and their ids are whole "
+            "numbers, in a text, Parquet or Arrow file; give two columns, or weights as a feature more."
+        )
+    is_text = is_file and form_of(str(source)) not in ("parquet", "arrow")
+    nodes, row_V = _nodes(found, known, name, is_text)
+    pieces = [(row_V[found.head], row_V[found.tail], _NO_WEIGHTS, NO_TYPES)]
+    return EdgeSource(nodes, lambda: iter(pieces), options.directed, name)
 
 
 def _columns(source: Any, form: str | None, types: str, ends: str | None) -> str:

@@ -25,6 +25,7 @@ from any2vec.models.networks.config import (
 from any2vec.models.networks.sizing import (
     FLOAT,
     distinct,
+    feature_columns,
     least_inference_bytes,
     relation_columns,
     whole_inference_bytes,
@@ -281,7 +282,17 @@ def _edge_columns(model: GraphNetwork, metadata: Mapping[str, Any]) -> int:
     if isinstance(model, RGCN):
         widest = max(map(sum, pairwise(model.dense_widths(*_columns(metadata)))))
         return relation_columns(widest, 0)
-    return max(model.heads, model.output_heads) + 1 if isinstance(model, AttentionNetwork) else 0
+    if not isinstance(model, AttentionNetwork):
+        return 0
+    heads, given = max(model.heads, model.output_heads), metadata.get("num_edge_features", 0)
+    return heads + 1 + feature_columns(given, _projected(model, metadata))
+
+
+def _projected(model: AttentionNetwork, metadata: Mapping[str, Any]) -> int:
+    """Numbers that a layer makes of an edge's features, at most."""
+    if model.name == "gat":
+        return max(model.heads, model.output_heads)
+    return max(model.hidden, metadata["num_classes"] * model.output_heads)
 
 
 def _attention(model: AttentionNetwork, reached: Sequence[float], metadata: Mapping[str, Any]) -> int:
@@ -292,5 +303,7 @@ def _attention(model: AttentionNetwork, reached: Sequence[float], metadata: Mapp
         fanout = metadata["mean_sampled"][hop] if model.sampling in SUBGRAPHS else fanout
         most = 2.0 * metadata["num_edges"]
         edges = reached[hop] + (most if fanout < 0 else min(most, reached[hop] * fanout))
+        given = metadata.get("num_edge_features", 0)
+        found += 4 * edges * feature_columns(given, _HELD * _projected(model, metadata))
         found += 4 * (_PER_EDGE * edges * heads[hop] + _HELD * reached[hop + 1] * columns[hop])
     return int(found)

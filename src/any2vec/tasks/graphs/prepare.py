@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from any2vec.checks import check_whole
+from any2vec.data.attributed.edge_features import FeaturedCsr
 from any2vec.data.attributed.features import NodeNumbers
 from any2vec.data.attributed.graph import SPLITS, AttributedGraph, is_attributed
 from any2vec.data.attributed.relations import RelationalCsr
@@ -19,7 +20,7 @@ from any2vec.errors import DataError, InputError
 from any2vec.evaluate.graph.split import hold_out
 from any2vec.models.networks.batches import LearnerData
 from any2vec.models.networks.classifier import edges_for
-from any2vec.models.networks.config import RGCN, GraphNetwork, ObjectiveNetwork, objective_name
+from any2vec.models.networks.config import RGCN, AttentionNetwork, GraphNetwork, ObjectiveNetwork, objective_name
 from any2vec.sampling.walks import is_symmetric
 from any2vec.tasks.graphs.build import BuildOptions, write_graph
 from any2vec.tasks.graphs.edges import TRIPLES
@@ -60,6 +61,7 @@ def prepare_graph(
         build = BuildOptions(
             features=options.features, labels=options.labels, split=options.split,
             edge_types=TRIPLES if isinstance(model, RGCN) else None,
+            edge_features=None if isinstance(model, AttentionNetwork) else False,
         )  # fmt: skip
         with TemporaryDirectory(prefix="any2vec-graph-") as folder:  # mapped files outlive their names
             opened = write_graph(source, Path(folder) / "graph", build, graph=graph, stage=stage)
@@ -84,7 +86,7 @@ def _prepared(model: GraphNetwork, opened: AttributedGraph, seed: int) -> Prepar
     if model.num_parts is not None:
         check_whole("num_parts", model.num_parts, 1, len(opened))
     csr = edges_for(model, opened)
-    data = _classes(opened, csr) if objective == "classes" else _without_classes(model, opened, seed)
+    data = _classes(opened, csr) if objective == "classes" else _without_classes(model, opened, csr, seed)
     arrays, degree_N = opened.metadata["arrays"], np.diff(data.csr.indptr)
     row_bytes = 0 if features is None else (features.row_ND.nbytes + features.scale_N.nbytes) // len(opened)
     taken = [degree_N if fanout < 0 else np.minimum(degree_N, fanout) for fanout in model.fanouts_by_hop]
@@ -97,6 +99,8 @@ def _prepared(model: GraphNetwork, opened: AttributedGraph, seed: int) -> Prepar
         "num_classes": data.num_classes, **{f"num_{name}": len(data.rows[name]) for name in SPLITS},
         "digest": "".join(known["blake2b"][:16] for _, known in sorted(arrays.items())),
     }  # fmt: skip
+    if opened.num_edge_features:
+        metadata["num_edge_features"] = opened.num_edge_features
     metadata |= _pairs(model, data)
     return PreparedGraph(opened, data, metadata, None if features is None else opened.open_features())
 
@@ -110,15 +114,17 @@ def _classes(opened: AttributedGraph, csr: Csr) -> LearnerData:
     return data
 
 
-def _without_classes(model: GraphNetwork, opened: AttributedGraph, seed: int) -> LearnerData:
+def _without_classes(model: GraphNetwork, opened: AttributedGraph, csr: Csr, seed: int) -> LearnerData:
     """Of the objectives that need no labels; where links are learned, the graph is one without those held out."""
     assert opened.features is not None and isinstance(model, ObjectiveNetwork)
-    csr, links = opened.csr, None
+    links = None
     if not (csr.indices != np.repeat(np.arange(len(opened)), np.diff(csr.indptr))).any():
         raise DataError("The graph has no edges between different nodes, and without classes nothing else is learned.")
     if model.objective == "links":
         is_directed = opened.is_directed and not is_symmetric(csr)  # as PyG keeps undirected graphs
-        links, csr = hold_out(csr, is_directed, model.val_share, model.test_share, seed)
+        shares = model.val_share, model.test_share
+        links, kept = hold_out(csr.numbered() if isinstance(csr, FeaturedCsr) else csr, is_directed, *shares, seed)
+        csr = csr.again(kept) if isinstance(csr, FeaturedCsr) else kept
     none = np.empty(0, np.int64)
     rows = {"train": np.arange(len(opened)), "val": none, "test": none}
     return LearnerData(csr, opened.features, np.empty(0, np.int32), model.dim, rows, links)

@@ -10,6 +10,7 @@ import numpy as np
 
 from any2vec import machine
 from any2vec.cluster.transport import Transport
+from any2vec.data.attributed.edge_features import edge_columns_of
 from any2vec.data.attributed.features import FeatureRows
 from any2vec.data.attributed.predictions import PREDICTIONS, NodePredictions
 from any2vec.data.attributed.relations import Relations
@@ -121,11 +122,11 @@ class NetworkProgram(InMemoryProgram):
                 several = data.labels.ndim > 1
                 scorer = NetworkClassifier(
                     model, weights, graph.num_features, graph.classes, several,
-                    Relations.of(data.csr, data.features), nodes_digest(graph),
+                    Relations.of(data.csr, data.features), nodes_digest(graph), edge_columns_of(data.csr),
                 )  # fmt: skip
                 vectors, scores = scorer.score_with(inference)
             else:
-                scorer = NetworkEncoder(model, weights, graph.num_features)
+                scorer = NetworkEncoder(model, weights, graph.num_features, edge_columns_of(data.csr))
                 vectors, scores = scorer.vectors_with(inference), np.empty((len(graph), 0), np.float32)
             if self._place_N is not None:
                 vectors, scores = vectors[self._place_N], scores[self._place_N]
