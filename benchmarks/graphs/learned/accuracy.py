@@ -1,4 +1,5 @@
-"""Rows about what graph networks learn: beside PyTorch Geometric with the same settings, and by the way of sampling."""
+"""Rows about what graph networks learn: beside PyTorch Geometric with the same settings, by the way of sampling, and
+beside what can be known at best."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from any2vec.testing.planted_graph import PlantedGraph
 from benchmarks.bench import Bench
 from benchmarks.table import Measure, Reading, Row, number
 
@@ -30,6 +32,14 @@ SUBGRAPH_EPOCHS = 30
 CUT = {"photo": 5, "computers": 7}
 """graph -> batches of an epoch of 32 training nodes each"""
 JOINED = 10
+PLANTED = {"blocks": "degree-corrected blocks", "ring": "a ring"}
+"""kind of planted graph -> in words"""
+LEARNERS: dict[str, tuple[object, ...]] = {
+    "graphsage": ("--fanouts", "10,5", "--batch-size", 256, "--epochs", 60),
+    "gcn": ("--sampling", "full-graph", "--epochs", EPOCHS),
+    "gat": ("--sampling", "full-graph", "--hidden", 64, "--epochs", EPOCHS),
+}  # fmt: skip
+"""model -> flags; nothing was chosen on these graphs"""
 WAYS = ("parts of the graph", "parts with a hop around them", "random walks", "random walks, all alike", "full graph")
 
 
@@ -150,6 +160,38 @@ def _runs(bench: Bench, graph: str, *flags: object) -> list[dict[str, Any]]:
     return [_run(bench, folder, "graphsage", seed, *flags) for seed in _seeds(bench)]
 
 
+def beside_bayes(bench: Bench) -> list[Reading]:
+    """Points of test accuracy above the Bayes accuracy of features alone, seed by seed, each with a graph of its own;
+    beside them a bound and an estimate of what is possible with the graph (`any2vec.testing.planted_graph`)."""
+    readings = []
+    for kind in PLANTED:
+        graphs = {seed: PlantedGraph(600 if bench.quick else 4000, kind=kind, seed=seed) for seed in _seeds(bench)}
+        folders = {seed: _planted_folder(bench, graph, kind, seed) for seed, graph in graphs.items()}
+        tests = {seed: (graph.split_N == 2).nonzero()[0] for seed, graph in graphs.items()}
+        bounds = [graph.bound(tests[seed]) for seed, graph in graphs.items()]
+        estimates = [graph.estimate(tests[seed]) for seed, graph in graphs.items()]
+        alone = next(iter(graphs.values())).features_alone()
+        bench.runs[kind] = {"features alone": alone, "bound": bounds, "belief propagation": estimates}
+        for model, flags in LEARNERS.items():
+            flags = (*flags[:-1], 3) if bench.quick else flags
+            found = [_run(bench, folder, model, seed, *flags)["test_accuracy"] for seed, folder in folders.items()]
+            bench.runs[kind][model] = found
+            text = f"{_points(found)} / features alone {_points([alone])}; with the graph: belief propagation "
+            text += f"(estimate) {_points(estimates)}, bound {_points(bounds)}"
+            readings.append(Reading.of_seeds([POINTS * (one - alone) for one in found], text))
+    return readings
+
+
+def _planted_folder(bench: Bench, graph: PlantedGraph, kind: str, seed: int) -> Path:
+    out, source = bench.scratch(f"planted-{kind}-{seed}"), bench.scratch(f"planted-{kind}-{seed}-files")
+    graph.write(source)
+    bench.any2vec(
+        "graph", "build", source / "edges.tsv", "--features", source / "x.npy", "--labels", source / "labels.tsv",
+        "--split", source / "split.npz", "--out", out, "--overwrite",
+    )  # fmt: skip
+    return out
+
+
 def _seeds(bench: Bench) -> Sequence[int]:
     return SEEDS[:1] if bench.quick else SEEDS
 
@@ -199,5 +241,17 @@ ROWS = (
             for graph, way in product(CUT, WAYS)
         ),
         run=beside_neighbors, minutes=10, settings="steps: as many as with neighbors",
+    ),
+    Row(
+        name="accuracy-planted",
+        measures=tuple(
+            Measure(
+                name=f"{words}, planted, {model}, {len(SEEDS)} graphs: test accuracy less the Bayes accuracy of "
+                "features alone, points (beside it a bound and an estimate with the graph)",
+                relation=">=", target=0, is_accuracy=True,
+            )
+            for words, model in product(PLANTED.values(), LEARNERS)
+        ),
+        run=beside_bayes, minutes=6,
     ),
 )  # fmt: skip
