@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from any2vec.options.hosts import HostOptions
     from any2vec.options.storage import StorageOptions
     from any2vec.options.sync import SyncOptions
+    from any2vec.sampling.loaders.clusters import ClusterLoader
     from any2vec.sampling.loaders.links import LinkNeighborLoader
     from any2vec.sampling.loaders.nodes import NeighborLoader
     from any2vec.sources.base.options import SourceOptions
@@ -107,6 +108,7 @@ _NAMES = {
     "options.hosts": ["HostOptions"],
     "options.storage": ["StorageOptions"],
     "options.sync": ["SyncOptions"],
+    "sampling.loaders.clusters": ["ClusterLoader"],
     "sampling.loaders.links": ["LinkNeighborLoader"],
     "sampling.loaders.nodes": ["NeighborLoader"],
     "sources.base.options": ["SourceOptions"],

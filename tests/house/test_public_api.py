@@ -17,7 +17,7 @@ NAMES = {
     "Callback", "TensorBoard", "MLflow", "WeightsAndBiases",
     "Corpus", "Phrases", "TextOptions", "encode_text",
     "Graph", "GraphOptions", "read_graph",
-    "AttributedGraph", "LinkNeighborLoader", "NeighborLoader", "write_graph",
+    "AttributedGraph", "ClusterLoader", "LinkNeighborLoader", "NeighborLoader", "write_graph",
     "DLRM", "DeepFM", "FactorizationMachine", "LogisticRegression",
     "ComplEx", "DistMult", "TransE", "RotatE", "DotProduct",
     "Triples", "TripleOptions", "TripleScorer", "read_triples",

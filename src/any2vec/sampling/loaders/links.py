@@ -10,9 +10,9 @@ import numpy as np
 from any2vec.data.attributed.tensors import as_numpy
 from any2vec.errors import InputError
 from any2vec.sampling.loaders.base import BatchLoader
-from any2vec.sampling.loaders.negatives import NegativeSampler, linked_rows, read_negatives
+from any2vec.sampling.loaders.negatives import NegativeSampler, read_negatives
 from any2vec.sampling.loaders.opening import open_sampled
-from any2vec.sampling.loaders.sources import Source
+from any2vec.sampling.loaders.sources import Source, linked_rows
 from any2vec.sampling.typed_neighbors import EdgeType
 
 

@@ -100,13 +100,6 @@ class NegativeSampler:
         return dst_K
 
 
-def linked_rows(src_E: np.ndarray, dst_E: np.ndarray, num_targets: int) -> Csr:
-    """In-neighbors of each node, ascending and once each. O(E log E)."""
-    code = np.unique(dst_E.astype(np.int64) << 32 | src_E.astype(np.int64))
-    indptr = np.searchsorted(code, np.arange(num_targets + 1, dtype=np.int64) << 32)
-    return Csr(indptr.astype(np.int64), (code & 0xFFFFFFFF).astype(np.int32), np.empty(0, np.float32))
-
-
 def _table(name: str, weight: Any, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Alias table of weights; (0,) where each node is alike."""
     from any2vec.kernels.common.alias import build_alias

@@ -210,6 +210,13 @@ def ends_of(csr: Csr, edge_id: np.ndarray | None = None) -> np.ndarray:
     return found
 
 
+def linked_rows(src_E: np.ndarray, dst_E: np.ndarray, num_targets: int) -> Csr:
+    """In-neighbors of each node, ascending and once each. O(E log E)."""
+    code = np.unique(dst_E.astype(np.int64) << 32 | src_E.astype(np.int64))
+    indptr = np.searchsorted(code, np.arange(num_targets + 1, dtype=np.int64) << 32)
+    return Csr(indptr.astype(np.int64), (code & 0xFFFFFFFF).astype(np.int32), np.empty(0, np.float32))
+
+
 def weights_of(store: Any, name: str, num_edges: int, said: str) -> np.ndarray:
     """float32 (E,): an attribute of edges by which they are sampled. InputError where it is no such thing."""
     given = as_numpy(getattr(store, name, None))

@@ -13,7 +13,8 @@ from any2vec import LinkNeighborLoader, write_graph
 from any2vec.errors import InputError
 from any2vec.kernels.common.alias import build_alias
 from any2vec.kernels.common.rng import PURPOSE_NEGATIVE, stream_key
-from any2vec.sampling.loaders.negatives import Negatives, NegativeSampler, linked_rows
+from any2vec.sampling.loaders.negatives import Negatives, NegativeSampler
+from any2vec.sampling.loaders.sources import linked_rows
 from marks import uint64_wraps
 from naive.models import links as naive
 
