@@ -20,7 +20,7 @@ import torch
 from any2vec.data.attributed.edge_features import FeaturedCsr
 from any2vec.data.attributed.features import FeatureRows, NodeNumbers
 from any2vec.data.attributed.relations import RelationalCsr
-from any2vec.models.networks.config import SUBGRAPHS, GraphNetwork
+from any2vec.models.networks.config import RGCN, SUBGRAPHS, GraphNetwork
 from any2vec.models.networks.features import CachedFeatures, Moved
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of, fixed_sums
 from any2vec.models.networks.node_order import OrderedFeatures
@@ -28,6 +28,7 @@ from any2vec.nn.aggregate import Neighbors
 from any2vec.plan.sharding.clusters import find_clusters
 from any2vec.sampling.links import LinkData, without_edges
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
+from any2vec.sampling.relation_neighbors import RelationSampler
 from any2vec.sampling.subgraphs import ClusterSampler, Presampled, SubgraphSampler, WalkSampler
 from any2vec.types import Csr
 
@@ -168,7 +169,12 @@ class SampledBatches:
             fanouts=model.fanouts_by_hop, law="labor" if model.sampling == "labor" else "uniform",
             key=model.sample_key, seed=seed,
         )  # fmt: skip
-        self._sampler = NeighborSampler(data.csr, options)
+        by_relation = _fanouts_by_relation(model, data.csr)
+        self._sampler: NeighborSampler | RelationSampler = (
+            NeighborSampler(data.csr, options)
+            if by_relation is None or not isinstance(data.csr, RelationalCsr)
+            else RelationSampler(data.csr, data.csr.type_E, by_relation, options)
+        )
         self._csr, self._degree_N = data.csr, np.diff(data.csr.indptr).astype(np.float32)
 
     @property
@@ -205,6 +211,11 @@ class SampledBatches:
         if seeds.left_out is not None:
             found = without_edges(found, *seeds.node_B[seeds.left_out])
         return Drawn(number, seeds, found.node_M, found, len(found.node_M), len(found.neighbor_S))
+
+
+def _fanouts_by_relation(model: GraphNetwork, csr: Csr) -> tuple[tuple[int, ...], ...] | None:
+    """None: they are the same for all edges."""
+    return model.fanouts_of(csr.relations) if isinstance(model, RGCN) and isinstance(csr, RelationalCsr) else None
 
 
 class WholeBatches:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
@@ -16,6 +17,10 @@ SUBGRAPHS = ("cluster", "walks")
 """ways of sampling whose batches are nodes with all edges among them"""
 MAX_FANOUT = 65_536
 _DEFAULT_FANOUT = 10
+_OTHERS = "*"
+"""types of edges that fan-outs do not name"""
+_INVERSE = "inverse of "
+"""before the name of a relation: the other way, as `relational_csr` names it"""
 _USED: dict[str, tuple[str, ...]] = {
     "classes": (), "links": ("num_negatives", "negatives", "val_share", "test_share"),
     "unsupervised": ("num_negatives", "walk_length"),
@@ -290,8 +295,15 @@ class RGCN(LayeredNetwork):
     """matrices that a layer's relations are mixtures of (equation 3); by default each relation has its own"""
     inverse: bool = True
     """add the inverse of each relation, of directed graphs"""
+    fanouts: str | None = None
+    """sampled neighbors by layer from the seeds, as 15,10; all: each; by default 10 a layer; or of each type of edge,
+    as cites=10,5;writes=5,0;*=all, where * are types not named, and 0 takes none (in Python also a dict)"""
 
     def __post_init__(self) -> None:
+        given: object = self.fanouts
+        if isinstance(given, Mapping):
+            rows = {name: row if isinstance(row, str) else ",".join(map(str, row)) for name, row in given.items()}
+            object.__setattr__(self, "fanouts", ";".join(f"{name}={row}" for name, row in rows.items()))
         super().__post_init__()
         if self.residual:
             raise InputError("residual does nothing for rgcn, whose layers add the node's own row, times a matrix.")
@@ -300,6 +312,55 @@ class RGCN(LayeredNetwork):
         for name, value in (("sampling", self.sampling), ("batch_order", self.batch_order)):
             if value in SUBGRAPHS:
                 raise InputError(f"{name} {value} is for edges without types; leave it out with rgcn.")
+
+    @property
+    def fanouts_by_hop(self) -> tuple[int, ...]:
+        """Of any type, the most; -1: all."""
+        if not self.fanouts or "=" not in self.fanouts:
+            return super().fanouts_by_hop
+        return tuple(-1 if -1 in hop else max(hop) for hop in zip(*self._named_fanouts.values(), strict=True))
+
+    def fanouts_of(self, relations: Sequence[str]) -> tuple[tuple[int, ...], ...] | None:
+        """By relation and hop from the seeds, where they are given so; -1: all, 0: none. An inverse one that is not
+        named has its relation's.
+
+        Raises:
+            InputError: a relation is not named, and neither are others; or a name is no relation.
+        """
+        if not self.fanouts or "=" not in self.fanouts:
+            return None
+        named = self._named_fanouts
+        known = ", ".join(relations[:10]) + ", ..." * (len(relations) > 10)
+        for name in named:
+            if name != _OTHERS and name not in relations:
+                raise InputError(f"fanouts name {name!r}, which is no type of the graph's edges; these are {known}.")
+        found = []
+        for name in relations:
+            row = named.get(name, named.get(name.removeprefix(_INVERSE), named.get(_OTHERS)))
+            if row is None:
+                raise InputError(
+                    f"fanouts do not name {name!r}, a type of the graph's edges; name it, or give others with *=5,5 "
+                    "(of 0: none)."
+                )
+            found.append(row)
+        return tuple(found)
+
+    @property
+    def _named_fanouts(self) -> dict[str, tuple[int, ...]]:
+        found: dict[str, tuple[int, ...]] = {}
+        for part in str(self.fanouts).split(";"):
+            name, _, text = (word.strip() for word in part.rpartition("="))
+            numbers = [word.strip() for word in text.split(",")]
+            row = tuple(int(word) if word.isdecimal() else MAX_FANOUT + 1 for word in numbers)
+            row = (-1,) * self.num_layers if text == "all" else row
+            if not name or name in found or len(row) != self.num_layers or max(row) > MAX_FANOUT:
+                example = ",".join(map(str, (10, 5, 5)[: self.num_layers]))
+                raise InputError(
+                    f"fanouts by type of edge are NAME={example};*=all: each type once, {self.num_layers} whole "
+                    f"numbers from 0 to {MAX_FANOUT:,}, one a layer, or all; got {part.strip()!r}."
+                )
+            found[name] = row
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)

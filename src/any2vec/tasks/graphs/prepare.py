@@ -89,7 +89,7 @@ def _prepared(model: GraphNetwork, opened: AttributedGraph, seed: int) -> Prepar
     data = _classes(opened, csr) if objective == "classes" else _without_classes(model, opened, csr, seed)
     arrays, degree_N = opened.metadata["arrays"], np.diff(data.csr.indptr)
     row_bytes = 0 if features is None else (features.row_ND.nbytes + features.scale_N.nbytes) // len(opened)
-    taken = [degree_N if fanout < 0 else np.minimum(degree_N, fanout) for fanout in model.fanouts_by_hop]
+    taken = _taken(model, data.csr)
     metadata = {
         "kind": "nodes", "num_nodes": len(opened), "num_edges": opened.num_edges, "num_features": opened.num_features,
         "num_entries": len(data.csr.indices), "most_neighbors": int(degree_N.max()),
@@ -103,6 +103,22 @@ def _prepared(model: GraphNetwork, opened: AttributedGraph, seed: int) -> Prepar
         metadata["num_edge_features"] = opened.num_edge_features
     metadata |= _pairs(model, data)
     return PreparedGraph(opened, data, metadata, None if features is None else opened.open_features())
+
+
+def _taken(model: GraphNetwork, csr: Csr) -> list[np.ndarray]:
+    """How many neighbors each node samples, (N,), by hop."""
+    by_relation = None
+    if isinstance(model, RGCN) and isinstance(csr, RelationalCsr):
+        by_relation = model.fanouts_of(csr.relations)
+    degree_N = np.diff(csr.indptr)
+    if by_relation is None or not isinstance(csr, RelationalCsr):
+        return [degree_N if fanout < 0 else np.minimum(degree_N, fanout) for fanout in model.fanouts_by_hop]
+    target_E, taken = np.repeat(np.arange(len(degree_N)), degree_N), [np.zeros_like(degree_N) for _ in by_relation[0]]
+    for relation, row in enumerate(by_relation):
+        own_N = np.bincount(target_E[csr.type_E == relation], minlength=len(degree_N))
+        for taken_N, fanout in zip(taken, row, strict=True):
+            taken_N += own_N if fanout < 0 else np.minimum(own_N, fanout)
+    return taken
 
 
 def _classes(opened: AttributedGraph, csr: Csr) -> LearnerData:

@@ -69,7 +69,7 @@ class Graphs(Task):
     score_options: ClassVar = ("module",)
     help: ClassVar = {  # a line each, for there are many; docs/graphs.md and the configs say more
         "sampling": "what batches take from the graph",
-        "fanouts": "neighbors by layer, as 15,10, or all; default 10",
+        "fanouts": "by layer, as 15,10, or all; rgcn: by type, too",
         "sample_key": "how long samples stay",
         "batch_order": "of training nodes",
         "batch_size": "nodes that a batch scores",
