@@ -143,3 +143,18 @@ def test_options_of_reading_hold() -> None:
     text = TextOptions(lowercase=True, token_pattern=r"\w+")
     encoder = a2v.SIFEncoder(words(), components=0, text=text).fit(["W1, w2!"])
     np.testing.assert_array_equal(encoder.transform(["W1, w2!"]), encoder.transform(["w1 w2"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("components", 1e38), ("components", np.nan), ("weights", 2.0), ("weights", np.nan)]
+)
+def test_damaged_numbers_of_an_encoder_are_refused(tmp_path: Path, name: str, value: float) -> None:
+    embeddings = Embeddings(["a", "b"], [[1.0, 0.5], [2.0, -1.0]], counts=[2, 1])
+    made = a2v.SIFEncoder(embeddings).fit(["a b", "b b"])
+    made.save(tmp_path / "sound")
+    assert np.array_equal(a2v.SIFEncoder.load(tmp_path / "sound", embeddings).transform(["a"]), made.transform(["a"]))
+    array = getattr(made, f"{name}_")
+    array.flat[0] = value
+    made.save(tmp_path / "damaged")
+    with pytest.raises(FormatError, match="damaged: components are of length 1, weights between 0 and 1"):
+        a2v.SIFEncoder.load(tmp_path / "damaged", embeddings)

@@ -135,6 +135,11 @@ class SIFEncoder(TransformerMixin, BaseEstimator):
                 f"{path} was made with {weights.size:,} words of other sizes than these {len(embeddings):,} of dim "
                 f"{embeddings.dim}; give the embeddings that it was made with."
             )
+        lengths = np.linalg.norm(components.astype(np.float64), axis=1)
+        if not ((abs(lengths - 1) < 1e-3).all() and (weights >= 0).all() and (weights <= 1).all()):
+            raise FormatError(
+                f"{path} is damaged: components are of length 1, weights between 0 and 1; write it again."
+            )
         made = cls(embeddings, a, len(components), text)
         made.components_, made.weights_, made.n_features_out_ = components, weights, embeddings.dim
         return made
