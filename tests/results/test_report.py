@@ -98,6 +98,17 @@ def test_page_holds_everything_and_fetches_nothing(tmp_path: Path) -> None:
             assert picture.width == 1600 and len(picture.convert("RGB").getcolors(1 << 24)) > 5
 
 
+def test_memory_is_that_of_the_process_where_it_is_known(tmp_path: Path) -> None:
+    """The tile says what the curve beside it says; runs of long ago know the whole alone."""
+    run = make_run(tmp_path / "run", ["a", "b", "c"])
+    assert "312 MB" in write_report(run).read_text()
+    about = json.loads((run / "run.json").read_text())
+    about["summary"]["peak_anon_bytes"] = 95_000_000
+    (run / "run.json").write_text(json.dumps(about))
+    page = write_report(run).read_text()
+    assert "<b>95 MB</b><span>peak memory</span>" in page
+
+
 def test_stages_have_a_section(tmp_path: Path) -> None:
     """Of a run that has any; whatever stands in their place in a summary, a page is written."""
     run = make_run(tmp_path / "run", ["a", "b", "c"])

@@ -64,6 +64,8 @@ td.item { font-weight: 650; white-space: nowrap; }
 .pair th { white-space: nowrap; }
 p.caption { color: var(--faint); margin: 10px 0 0; }
 footer { color: var(--faint); font-size: 13px; margin-top: 22px; }
+.wide { overflow-x: auto; }
+@media screen and (max-width: 640px) { .wide img { width: 820px; } }
 @media (max-width: 640px) {
   main { padding: 20px 10px; } section { padding: 14px 12px; }
   .near-table tr, .near-table td { display: block; border: 0; padding-right: 0; } .near-table th { display: none; }
@@ -204,12 +206,16 @@ def _header(title: str, run_name: str, embeddings: Embeddings) -> str:
 def _tiles(summary: dict[str, Any], embeddings: Embeddings, evaluation: Sequence[dict[str, Any]]) -> str:
     """The figures that one looks for first, scores before all; those that the run did not leave are left out."""
     shown = headlines(summary, evaluation)
+    own = summary.get(
+        "peak_anon_bytes", summary.get("peak_rss_bytes")
+    )  # without mapped files, as the curve and `watch`
+    summary = summary | {"memory": own}
     shown += [("rows", f"{len(embeddings):,}"), ("numbers a row", str(embeddings.dim))]
     for key, words, form in (
         ("items_per_s", "items per second", number),
         ("train_seconds", "of training", duration),
         ("loss", "mean loss", lambda value: f"{value:.4f}"),
-        ("peak_rss_bytes", "peak memory", size),
+        ("memory", "peak memory", size),
         ("hosts", "hosts", str),
         ("bytes", "bytes between hosts", size),
         ("agree_share", "of the time in agreement", lambda value: f"{value:.0%}"),
@@ -231,8 +237,8 @@ def section(title: str, body: str) -> str:
 def picture(figure: Figure) -> str:
     light, dark = (f"data:image/png;base64,{base64.b64encode(one).decode()}" for one in (figure.light, figure.dark))
     return (
-        f'<picture><source media="screen and (prefers-color-scheme: dark)" srcset="{dark}">'
-        f'<img alt="{escape(figure.caption)}" src="{light}"></picture><p class="caption">'
+        f'<div class="wide"><picture><source media="screen and (prefers-color-scheme: dark)" srcset="{dark}">'
+        f'<img alt="{escape(figure.caption)}" src="{light}"></picture></div><p class="caption">'
         f"{escape(figure.caption)}.</p>"
     )
 
