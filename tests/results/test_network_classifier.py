@@ -107,6 +107,17 @@ def test_classes_and_splits_beside_a_graph(tmp_path: Path) -> None:
     assert graph.classes == ["0"]
 
 
+def test_given_classes_come_without_the_split_of_the_graph(tmp_path: Path) -> None:
+    """Some of whose training nodes would have none."""
+    at = np.arange(NODES)
+    split = {"train": at < 60, "val": (at >= 60) & (at < 90), "test": at >= 90}
+    graph = any2vec.write_graph(EDGES, tmp_path / "graph", features=X, labels=BLOCK, split=split)
+    found = GraphNetworkClassifier(**SMALL | {"epochs": 2}).fit(graph, np.where(at % 4, -1, BLOCK))
+    assert found.summary_["data"]["num_train"] == NODES // 4 and found.summary_["data"]["num_val"] == 0
+    own = GraphNetworkClassifier(**SMALL | {"epochs": 2}).fit(graph)
+    assert own.summary_["data"]["num_train"] == 60 and own.summary_["data"]["num_val"] == 30
+
+
 def test_several_classes_a_node() -> None:
     y = np.stack([BLOCK == 0, BLOCK != 1, BLOCK != 0], axis=1).astype(int)
     found = GraphNetworkClassifier(**SMALL).fit(EDGES, y, features=X)
