@@ -21,7 +21,6 @@ PAGES = tuple(results.ROOT / name for name in ("README.md", "docs/figures.md", "
 CHOICE = {
     "readme": (
         ("words-and-graphs", "skipgram-speed", 1), ("words-and-graphs", "skipgram-quality", 0),
-        ("words-and-graphs", "node2vec-job", 0), ("larger-than-memory", "speed-in-memory", 0),
         ("graph-networks", "epoch", 0), ("many-hosts", "no-loss", 0), ("many-hosts", "two-hosts", 0),
     ),
     "graphany2vec": (
