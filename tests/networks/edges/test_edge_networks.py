@@ -9,6 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("torch")
+
+import torch
+
 from any2vec import GAT, GCN, AttributedGraph, GATv2, GraphOptions, fit, write_graph
 from any2vec.errors import InputError
 from any2vec.models.networks.classifier import NetworkClassifier, edges_for
@@ -18,7 +22,6 @@ from any2vec.tasks.graphs.prepare import prepare_graph
 from cli_runs import called, done
 from marks import uint64_wraps
 
-torch = pytest.importorskip("torch")
 pytestmark = uint64_wraps
 NODES, CLASSES, EACH = 600, 3, 6
 
