@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import any2vec
 from any2vec import RGCN
 from any2vec.errors import InputError
+from any2vec.models.networks.classifier import NetworkClassifier
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from any2vec.sampling.relation_neighbors import RelationSampler
 from any2vec.types import Csr
@@ -85,16 +87,53 @@ def test_options_name_each_type_or_others() -> None:
         ("cites=10,5", "do not name 'writes'"),
         ("cites=10,5;reads=1,1;*=1,1", "name 'reads', which is no type"),
         ("cites=10;*=1,1", "got 'cites=10'"),
-        ("cites=10,-1", "got 'cites=10,-1'"),
+        ("cites=10,-2", "got 'cites=10,-2'"),
+        ({"cites": 5}, "got 'cites': 5"),
+        ({"cites": [5]}, r"got 'cites': \[5\]"),
+        ({"cites": [5, True]}, r"got 'cites': \[5, True\]"),
+        ({"cites": [5, None]}, r"got 'cites': \[5, None\]"),
+        ({3: [5, 1]}, "by three names, each once; got 3"),
+        ({"a__b__a": [5, 1], ("a", "b", "a"): [1, 1]}, "each once; got"),
+        ({}, "fanouts must be 2 whole numbers"),
         ("=1,1", "got '=1,1'"),
         ("cites=1,1;cites=2,2", "each type once"),
         ("cites=70000,1", "from 0 to 65,536"),
         ("cites=1,1;", "got ''"),
     ],
 )
-def test_options_that_are_none_are_refused(fanouts: str, said: str) -> None:
+def test_options_that_are_none_are_refused(fanouts: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         RGCN(fanouts=fanouts).fanouts_of(NAMES)
+
+
+def test_a_dict_is_kept_as_json_holds_it() -> None:
+    """With names that a text could not tell apart, PyG's types of three names, and -1 for all."""
+    given: Any = {("u", "a", "u"): np.array([3, -1]), "b;c=1": (0, 2), "*": "all"}
+    model = RGCN(fanouts=given)
+    assert model.fanouts_of(["b;c=1", "u__a__u", "d"]) == ((0, 2), (3, -1), (-1, -1))
+    about = json.loads(json.dumps(model.as_dict()))
+    assert about["fanouts"] == {"u__a__u": [3, -1], "b;c=1": [0, 2], "*": "all"} and about == model.as_dict()
+    assert RGCN(**{name: value for name, value in about.items() if name != "model"}) == model
+    assert RGCN(fanouts="a=-1,2").fanouts_of(["a"]) == ((-1, 2),)
+    assert any2vec.GCN(fanouts=[-1, 5]).fanouts_by_hop == (-1, 5)  # type: ignore[arg-type]
+
+
+def test_a_hop_may_take_none(tmp_path: Path) -> None:
+    """Of any type: the outer layer's nodes have their own rows alone. The run, whose options are a dict, goes on."""
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(1)
+    pairs, names = rng.integers(0, 40, (200, 2)), rng.choice(["a;b", "c"], 200)
+    triples = [(str(src), name, str(dst)) for (src, dst), name in zip(pairs, names, strict=True)]
+    labels = {str(node): int(node) % 2 for node in np.unique(pairs)}
+    graph = any2vec.write_graph(triples, tmp_path / "graph", labels=labels, edge_types="triples")
+    found = []
+    for given in ({"a;b": [5, 0], "c": [5, 0]}, {"*": [5, 0]}):
+        model = RGCN(hidden=8, fanouts=given)  # type: ignore[arg-type]
+        out = tmp_path / str(len(found))
+        found.append(any2vec.fit(model, graph, epochs=2, threads=1, out=out).embeddings.vectors)
+        assert NetworkClassifier.load(out).model == model
+        assert json.loads((out / "run.json").read_text())["settings"]["model"]["fanouts"] == given
+    np.testing.assert_array_equal(*found)
 
 
 def test_other_networks_say_what_they_take() -> None:

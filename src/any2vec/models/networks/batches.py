@@ -165,11 +165,11 @@ class SampledBatches:
 
     def __init__(self, model: GraphNetwork, data: LearnerData, objective: Objective, seed: int) -> None:
         self.reader, self._objective, self.batch_size = Reader(data.features), objective, model.batch_size
-        options = NeighborOptions(
-            fanouts=model.fanouts_by_hop, law="labor" if model.sampling == "labor" else "uniform",
-            key=model.sample_key, seed=seed,
-        )  # fmt: skip
         by_relation = _fanouts_by_relation(model, data.csr)
+        options = NeighborOptions(
+            fanouts=model.fanouts_by_hop if by_relation is None else (1,) * len(by_relation[0]),
+            law="labor" if model.sampling == "labor" else "uniform", key=model.sample_key, seed=seed,
+        )  # fmt: skip
         self._sampler: NeighborSampler | RelationSampler = (
             NeighborSampler(data.csr, options)
             if by_relation is None or not isinstance(data.csr, RelationalCsr)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from numbers import Integral
+from typing import Annotated, Any, ClassVar, Literal
 
 from any2vec.checks import Number, Whole
 from any2vec.errors import InputError
@@ -134,12 +135,11 @@ class GraphNetwork(ModelConfig):
             return (-1,) * self.num_layers
         if self.fanouts is None:
             return (_DEFAULT_FANOUT,) * self.num_layers
-        parts = [part.strip() for part in str(self.fanouts).split(",")]
-        found = tuple(int(part) if part.isdecimal() else 0 for part in parts)
-        if len(found) != self.num_layers or any(not 1 <= fanout <= MAX_FANOUT for fanout in found):
+        found = tuple(_numbers(str(self.fanouts)))
+        if len(found) != self.num_layers or any(fanout != -1 and not 1 <= fanout <= MAX_FANOUT for fanout in found):
             raise InputError(
                 f"fanouts must be {self.num_layers} whole numbers from 1 to {MAX_FANOUT:,} with commas, one a layer "
-                f"({','.join(map(str, (15, 10, 5)[: self.num_layers]))}), or all; got {self.fanouts!r}."
+                f"({','.join(map(str, (15, 10, 5)[: self.num_layers]))}; -1: all), or all; got {self.fanouts!r}."
             )
         return found
 
@@ -297,13 +297,12 @@ class RGCN(LayeredNetwork):
     """add the inverse of each relation, of directed graphs"""
     fanouts: str | None = None
     """sampled neighbors by layer from the seeds, as 15,10; all: each; by default 10 a layer; or of each type of edge,
-    as cites=10,5;writes=5,0;*=all, where * are types not named, and 0 takes none (in Python also a dict)"""
+    as cites=10,5;writes=5,0;*=all, where * are types not named, 0 takes none, and -1 all (in Python also a dict)"""
 
     def __post_init__(self) -> None:
         given: object = self.fanouts
         if isinstance(given, Mapping):
-            rows = {name: row if isinstance(row, str) else ",".join(map(str, row)) for name, row in given.items()}
-            object.__setattr__(self, "fanouts", ";".join(f"{name}={row}" for name, row in rows.items()))
+            object.__setattr__(self, "fanouts", _plain(given))
         super().__post_init__()
         if self.residual:
             raise InputError("residual does nothing for rgcn, whose layers add the node's own row, times a matrix.")
@@ -316,7 +315,7 @@ class RGCN(LayeredNetwork):
     @property
     def fanouts_by_hop(self) -> tuple[int, ...]:
         """Of any type, the most; -1: all."""
-        if not self.fanouts or "=" not in self.fanouts:
+        if not self._are_named:
             return super().fanouts_by_hop
         return tuple(-1 if -1 in hop else max(hop) for hop in zip(*self._named_fanouts.values(), strict=True))
 
@@ -327,7 +326,7 @@ class RGCN(LayeredNetwork):
         Raises:
             InputError: a relation is not named, and neither are others; or a name is no relation.
         """
-        if not self.fanouts or "=" not in self.fanouts:
+        if not self._are_named:
             return None
         named = self._named_fanouts
         known = ", ".join(relations[:10]) + ", ..." * (len(relations) > 10)
@@ -346,21 +345,58 @@ class RGCN(LayeredNetwork):
         return tuple(found)
 
     @property
+    def _are_named(self) -> bool:
+        return bool(self.fanouts) and (isinstance(self.fanouts, Mapping) or "=" in str(self.fanouts))
+
+    @property
     def _named_fanouts(self) -> dict[str, tuple[int, ...]]:
+        given: object = self.fanouts
+        if isinstance(given, Mapping):
+            return {name: self._row(name, row, f"{name!r}: {row!r}") for name, row in given.items()}
         found: dict[str, tuple[int, ...]] = {}
-        for part in str(self.fanouts).split(";"):
+        for part in str(given).split(";"):
             name, _, text = (word.strip() for word in part.rpartition("="))
-            numbers = [word.strip() for word in text.split(",")]
-            row = tuple(int(word) if word.isdecimal() else MAX_FANOUT + 1 for word in numbers)
-            row = (-1,) * self.num_layers if text == "all" else row
-            if not name or name in found or len(row) != self.num_layers or max(row) > MAX_FANOUT:
-                example = ",".join(map(str, (10, 5, 5)[: self.num_layers]))
-                raise InputError(
-                    f"fanouts by type of edge are NAME={example};*=all: each type once, {self.num_layers} whole "
-                    f"numbers from 0 to {MAX_FANOUT:,}, one a layer, or all; got {part.strip()!r}."
-                )
-            found[name] = row
+            found[name] = self._row("" if name in found else name, text, repr(part.strip()))
         return found
+
+    def _row(self, name: str, given: object, shown: str) -> tuple[int, ...]:
+        """Fan-outs by layer of a type, from a text or a list. InputError: they are none, or the type has no name."""
+        row = [-1] * self.num_layers if given == "all" else _numbers(given) if isinstance(given, str) else given
+        if not name or not isinstance(row, list) or len(row) != self.num_layers or not all(map(_is_fanout, row)):
+            example = ",".join(map(str, (10, 5, 5)[: self.num_layers]))
+            raise InputError(
+                f"fanouts by type of edge are NAME={example};*=all: each type once, {self.num_layers} whole "
+                f"numbers from 0 to {MAX_FANOUT:,} (-1: all), one a layer, or all; got {shown}."
+            )
+        return tuple(row)
+
+
+def _numbers(text: str) -> list[int]:
+    """Fan-outs with commas; for what is no whole number one that is refused."""
+    words = [word.strip() for word in text.split(",")]
+    return [int(word) if word == "-1" or word.isdecimal() else MAX_FANOUT + 1 for word in words]
+
+
+def _is_fanout(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -1 <= value <= MAX_FANOUT
+
+
+def _plain(given: Mapping[Any, Any]) -> dict[str, Any]:
+    """Fan-outs by type of edge as JSON holds them: PyG's types of three names are one name, rows are lists.
+
+    Raises:
+        InputError: a type is no name, or comes twice.
+    """
+    found: dict[str, Any] = {}
+    for kind, row in given.items():
+        name = "__".join(kind) if isinstance(kind, tuple) and all(isinstance(part, str) for part in kind) else kind
+        if not isinstance(name, str) or name in found:
+            raise InputError(f"fanouts name types of edges by texts, or by three names, each once; got {kind!r}.")
+        row = row.tolist() if hasattr(row, "tolist") else row
+        if isinstance(row, list | tuple):
+            row = [int(one) if isinstance(one, Integral) and not isinstance(one, bool) else one for one in row]
+        found[name] = row
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
