@@ -185,3 +185,13 @@ def test_what_the_kernels_do_not_know_of_edges_goes_its_own_way() -> None:
         accelerate(geometric.GATConv(6, 3, edge_dim=2, fill_value=0.0))
     with pytest.raises(InputError, match="no layer"):
         accelerate(geometric.RGCNConv(6, 4, 3, aggr="max"))
+
+
+@pytest.mark.parametrize("made", [geometric.GATConv, geometric.GATv2Conv])
+def test_a_pair_of_rows_may_be_a_list(made: Any) -> None:
+    torch.manual_seed(1)
+    (x, edge_index), edge_attr = graph(), torch.randn(120, 2)
+    plain = made((6, 6), 4, edge_dim=2)
+    fast = accelerate(copy.deepcopy(plain))
+    pair = [x, x[:30].flip(0)]
+    assert torch.allclose(fast(pair, edge_index, edge_attr), plain(tuple(pair), edge_index, edge_attr), atol=1e-5)

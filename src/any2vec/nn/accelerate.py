@@ -80,6 +80,7 @@ def _accelerated(name: str) -> type:
     base: Any = getattr(torch_geometric.nn, name)
 
     def forward(self: Any, x: Any, edge_index: Any, *more: Any, **options: Any) -> Any:
+        x = tuple(x) if isinstance(x, list) else x
         given = [value for value in (*more, *options.values()) if value is not None]
         rows = () if ours is RGCNConv and _are_nodes(x) else x
         if len(given) == 1 and _is_of_edges(self, ours, rows, given[0]) and _is_for_kernels(rows, edge_index):
@@ -88,7 +89,7 @@ def _accelerated(name: str) -> type:
             return base.forward(self, x, edge_index, *more, **options)
         if not _is_for_kernels(x, edge_index, *more, *options.values()) or self.explain:
             return base.forward(self, x, edge_index, *more, **options)
-        return ours.forward(_view(self, ours), tuple(x) if isinstance(x, list) else x, edge_index)
+        return ours.forward(_view(self, ours), x, edge_index)
 
     return type(_PREFIX + name, (base,), {"forward": forward, "__module__": __name__})
 
