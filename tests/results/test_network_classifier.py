@@ -143,3 +143,74 @@ def test_what_is_refused(tmp_path: Path) -> None:
         found.score(graph)
     with pytest.raises(any2vec.DataError, match="No node has a class"):
         found.score(graph, np.full(NODES, -1))
+
+
+def test_before_fit_nothing_is_answered() -> None:
+    for ask in (GraphNetworkClassifier().predict_proba, GraphNetworkClassifier().decision_function):
+        with pytest.raises(NotFittedError):
+            ask(EDGES, features=X)
+
+
+@pytest.mark.parametrize(
+    ("names", "classes"),
+    [
+        (("01", "1", "2"), ["01", "1", "2"]), (("--5", "1", "2"), ["--5", "1", "2"]), (("-5", "1", "20"), [-5, 1, 20]),
+        (("\u0663", "4", "5"), ["4", "5", "\u0663"]), (("9" * 30, "1", "2"), ["1", "2", "9" * 30]),
+    ],
+)  # fmt: skip
+def test_classes_are_numbers_where_all_are_written_as_such(names: tuple[str, ...], classes: list[Any]) -> None:
+    found = GraphNetworkClassifier(**SMALL | {"epochs": 1}).fit(EDGES, np.array(names, object)[BLOCK], features=X)
+    assert sorted(found.classes_.tolist()) == classes
+
+
+def test_none_of_the_classes_of_the_training_is_never_right() -> None:
+    """Several classes a node, of which the fourth and fifth were none of the training's; one node has none."""
+    y = np.zeros((NODES, 5), int)
+    y[:40, 3], y[40:, 0] = 1, 1
+    y[NODES - 1] = 0
+    numbers = GraphNetworkClassifier(**SMALL).fit(EDGES, BLOCK, features=X)
+    right = (numbers.predict(EDGES, features=X) == 0)[40:-1].sum()
+    assert right > 0 and numbers.score(EDGES, y, features=X) == pytest.approx(right / (NODES - 1))
+
+
+def pyg_data(**more: Any) -> Any:
+    torch, data = pytest.importorskip("torch"), pytest.importorskip("torch_geometric.data")
+    tensors = {name: torch.from_numpy(value) for name, value in more.items()}
+    return data.Data(x=torch.from_numpy(X), edge_index=torch.from_numpy(np.stack(EDGES)), **tensors)
+
+
+def test_given_classes_come_without_the_masks_of_pyg_data() -> None:
+    at = np.arange(NODES)
+    data = pyg_data(y=BLOCK, train_mask=at < 5, val_mask=(at >= 5) & (at < 60))
+    found = GraphNetworkClassifier(**SMALL | {"epochs": 2}).fit(data, BLOCK)
+    assert found.summary_["data"]["num_train"] == NODES and found.summary_["data"]["num_val"] == 0
+    own = GraphNetworkClassifier(**SMALL | {"epochs": 2}).fit(data)
+    assert own.summary_["data"]["num_train"] == 5 and own.summary_["data"]["num_val"] == 55
+    given = GraphNetworkClassifier(**SMALL | {"epochs": 2}).fit(data, BLOCK, split={"train": at < 9, "val": at >= 90})
+    assert given.summary_["data"]["num_train"] == 9 and given.summary_["data"]["num_val"] == NODES - 90
+    assert found.score(data) == found.score(data, BLOCK) and int(data.train_mask.sum()) == 5
+
+
+def test_answers_need_neither_classes_nor_masks() -> None:
+    at = np.arange(NODES)
+    odd = (
+        {"y": np.random.default_rng(0).normal(size=NODES)}, {"train_mask": np.ones((NODES, 10), bool)},
+        {"train_mask": at < 9, "val_mask": at < 5},
+    )  # fmt: skip
+    directed = GraphNetworkClassifier(**SMALL | {"epochs": 2}).fit(pyg_data(y=BLOCK))
+    for more in odd:
+        data = pyg_data(**more)
+        assert np.array_equal(directed.predict(data), directed.predict(pyg_data()))
+        assert directed.predict_proba(data).shape == (NODES, 3)
+        assert directed.score(data, BLOCK) == directed.score(pyg_data(y=BLOCK))
+
+
+def test_features_of_edges_are_taken_by_networks_that_heed_them() -> None:
+    data = pyg_data(y=BLOCK, edge_attr=np.random.default_rng(0).normal(size=(len(EDGES[0]), 2)).astype(np.float32))
+    plain, small = pyg_data(y=BLOCK), SMALL | {"epochs": 2, "model": "gcn"}
+    found = GraphNetworkClassifier(**small).fit(data)
+    assert np.array_equal(found.decision_function(data), found.decision_function(plain))
+    heeding = GraphNetworkClassifier(**small | {"model": "gat", "heads": 2}).fit(data)
+    assert heeding.classifier_.num_edge_features == 2 and heeding.predict(data).shape == (NODES,)
+    with pytest.raises(InputError, match="takes 2 features an edge, got 0"):
+        heeding.predict(plain)

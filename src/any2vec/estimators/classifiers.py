@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -21,6 +23,9 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.estimators.base import OWN, config_of, with_parameters
 from any2vec.tasks.layers.prepare import answer_nodes, is_class
+
+_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+"""how Python writes a whole number of 64 bits"""
 
 
 @with_parameters(
@@ -163,7 +168,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):
             graph=None if options == GraphOptions() else options, nodes=nodes, hosts=hosts,
         )  # fmt: skip
         self.classifier_, self.embeddings_, self.summary_ = result.scorer, result.embeddings, result.summary
-        self.classes_ = np.asarray([class_named(name) for name in self.classifier_.classes])
+        self.classes_ = np.asarray(classes_named(self.classifier_.classes))
         return self
 
     def decision_function(self, graph: Any, X: Any) -> np.ndarray:
@@ -190,6 +195,8 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):
         return hasattr(self, "classifier_")
 
 
-def class_named(name: str) -> int | str:
-    """A class as its user knows it: whole numbers are such."""
-    return int(name) if name.lstrip("-").isdecimal() else name
+def classes_named(names: Sequence[str]) -> list[int] | list[str]:
+    """Classes as their user knows them: whole numbers where all are written as such, "01" is a name."""
+    if all(_NUMBER.fullmatch(name) for name in names):
+        return [int(name) for name in names]
+    return list(names)

@@ -20,9 +20,10 @@ from any2vec.data.options import GraphOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
 from any2vec.estimators.base import config_of, with_parameters
-from any2vec.estimators.classifiers import class_named
+from any2vec.estimators.classifiers import classes_named
 from any2vec.evaluate.graph.scores import score_of
-from any2vec.models.networks.config import objective_name
+from any2vec.models.networks.config import AttentionNetwork, GraphNetwork, objective_name
+from any2vec.tasks.graphs.build import is_given
 from any2vec.tasks.graphs.edges import TRIPLES
 from any2vec.tasks.graphs.nodes import Nodes, node_labels, node_splits
 
@@ -73,23 +74,24 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
         model = config_of(self)
         if objective_name(model) != "classes":
             raise InputError(f"GraphNetworkClassifier learns classes; for {model.objective} call any2vec.fit.")
-        with self._opened(graph, features, y, split, model.name) as opened:
+        with self._opened(graph, features, model, y, split) as opened:
             result = any2vec.fit(
                 model, opened, epochs=self.epochs, threads=self.threads, seed=self.seed, patience=self.patience
             )  # fmt: skip
         self.classifier_, self.embeddings_, self.summary_ = result.scorer, result.embeddings, result.summary
-        self.classes_ = np.asarray([class_named(name) for name in self.classifier_.classes])
+        self.classes_ = np.asarray(classes_named(self.classifier_.classes))
         return self
 
     def decision_function(self, graph: Any, *, features: Any = None) -> np.ndarray:
         """Scores of the classes, float32 (N, C); of several classes a node those above 0 are predicted."""
         check_is_fitted(self)
-        with self._opened(graph, features, None, None, self.classifier_.model.name) as opened:
+        with self._opened(graph, features, self.classifier_.model, False) as opened:
             return self.classifier_.score(opened)[1]
 
     def predict_proba(self, graph: Any, *, features: Any = None) -> np.ndarray:
         """Probabilities of the classes, float64 (N, C); of several classes a node each class's own."""
-        return self.classifier_.probabilities(self.decision_function(graph, features=features))
+        score_NC = self.decision_function(graph, features=features)
+        return self.classifier_.probabilities(score_NC)
 
     def predict(self, graph: Any, *, features: Any = None) -> np.ndarray:
         """The likeliest class of each node, (N,); of several classes a node 0 and 1, (N, C)."""
@@ -104,7 +106,7 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
         y: as of `fit`; a node whose class the training had not is never right. Raises DataError where no node has one.
         """
         check_is_fitted(self)
-        with self._opened(graph, features, y, None, self.classifier_.model.name) as opened:
+        with self._opened(graph, features, self.classifier_.model, y, False) as opened:
             truth, score_NC = _as_trained(opened, self.classifier_), self.classifier_.score(opened)[1]
         known = np.flatnonzero(truth != -1) if truth.ndim == 1 else np.arange(len(truth))
         if not len(known):
@@ -112,8 +114,14 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
         return score_of(score_NC, truth, known)
 
     @contextmanager
-    def _opened(self, graph: Any, features: Any, y: Any, split: Any, model: str) -> Iterator[AttributedGraph]:
-        """The graph with what stands beside it; one of edges lies in a folder meanwhile."""
+    def _opened(
+        self, graph: Any, features: Any, model: GraphNetwork, y: Any, split: Any = None
+    ) -> Iterator[AttributedGraph]:
+        """The graph with what stands beside it; one of edges lies in a folder meanwhile.
+
+        y, split: False: they are not asked for; None: the graph's own, of the split where its classes are, too.
+        """
+        split = False if split is None and y is not None else split
         values = self.get_params(deep=False)
         options = GraphOptions(**{item.name: values[item.name] for item in fields(GraphOptions)})
         if isinstance(graph, AttributedGraph) or is_attributed(graph):
@@ -125,7 +133,8 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
         with TemporaryDirectory(prefix="any2vec-graph-") as folder:
             yield any2vec.write_graph(
                 graph, Path(folder) / "graph", features=features, labels=y, split=split, graph=options,
-                edge_types=TRIPLES if model == any2vec.RGCN.name and not hasattr(graph, "edge_index") else None,
+                edge_types=TRIPLES if isinstance(model, any2vec.RGCN) and not hasattr(graph, "edge_index") else None,
+                edge_features=None if isinstance(model, AttentionNetwork) else False,
             )  # fmt: skip
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -134,20 +143,20 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
 
 def _labeled(graph: AttributedGraph, y: Any, split: Any) -> AttributedGraph:
     """The graph with these classes and this split, where there are such."""
-    if y is None and split is None:
+    if not is_given(y) and not is_given(split):
         return graph
     found = copy(graph)
     nodes = Nodes(len(graph), graph.keys if "words" in graph.metadata["arrays"] else None)
-    if y is not None:
+    if is_given(y):
         found.labels, found.classes = node_labels(y, nodes)
         found.splits = np.empty((0, len(graph)), np.int8)
-    if split is not None:
+    if is_given(split):
         found.splits = node_splits(split, None, nodes)
     return found
 
 
 def _as_trained(graph: AttributedGraph, classifier: any2vec.NetworkClassifier) -> np.ndarray:
-    """Labels by the numbers of the training's classes; -2: it had no such class."""
+    """Labels by the numbers of the training's classes; -1: none; -2: only such as it had not."""
     if graph.labels is None:
         raise InputError("The graph has no classes to compare with; give y.")
     number = {name: place for place, name in enumerate(classifier.classes)}
@@ -159,4 +168,7 @@ def _as_trained(graph: AttributedGraph, classifier: any2vec.NetworkClassifier) -
         if name in number:
             has_it = graph.labels == place if graph.labels.ndim == 1 else graph.labels[:, place] > 0
             truth_NC[:, number[name]] = has_it
-    return truth_NC if classifier.is_multi_label else np.where(truth_NC.any(axis=1), truth_NC.argmax(axis=1), -1)
+    if classifier.is_multi_label:
+        return truth_NC
+    others_N = np.where(graph.labels.any(axis=1), -2, -1)
+    return np.where(truth_NC.any(axis=1), truth_NC.argmax(axis=1), others_N)

@@ -13,12 +13,13 @@ pytest.importorskip("torch")
 
 import torch
 
-from any2vec import GAT, GCN, AttributedGraph, GATv2, GraphOptions, fit, write_graph
+from any2vec import APPNP, GAT, GCN, RGCN, SGC, AttributedGraph, GATv2, GraphOptions, fit, write_graph
 from any2vec.errors import InputError
 from any2vec.models.networks.classifier import NetworkClassifier, edges_for
 from any2vec.models.networks.inference import Inference
 from any2vec.models.networks.node_order import in_order
 from any2vec.tasks.graphs.prepare import prepare_graph
+from any2vec.tasks.graphs.task import Graphs
 from cli_runs import called, done
 from marks import uint64_wraps
 
@@ -121,8 +122,6 @@ def pairs(csr: Any) -> list[tuple[int, int]]:
 
 def test_graphs_that_do_not_fit_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graph, plain = planted(tmp_path / "graph"), planted(tmp_path / "plain", keep=False)
-    with pytest.raises(InputError, match="gcn makes nothing of features of edges, and the graph has 2 an edge"):
-        fit(GCN(), graph, epochs=1)
     fit(GAT(**OPTIONS), graph, epochs=1, out=tmp_path / "run")
     fit(GAT(**OPTIONS), plain, epochs=1, out=tmp_path / "other")
     with pytest.raises(InputError, match="takes 2 features an edge, got 0"):
@@ -155,3 +154,27 @@ def test_a_pyg_graph_trains_networks_that_make_nothing_of_them(tmp_path: Path) -
     assert fit(GCN(hidden=8), given, epochs=1).summary["train_accuracy"] >= 0
     found = fit(GAT(hidden=8, heads=2), given, epochs=1, out=tmp_path / "run")
     assert found is not None and NetworkClassifier.load(tmp_path / "run").num_edge_features == 3
+
+
+def test_networks_that_make_nothing_of_them_leave_them_out(tmp_path: Path) -> None:
+    """As PyG's layers without edge_dim: the same bits as without them, in training and in `score`; one line says so."""
+    graph, plain = planted(tmp_path / "graph"), planted(tmp_path / "plain", keep=False)
+    for model in (GCN(hidden=8), SGC(), APPNP(hidden=8), GCN(hidden=8, objective="links")):
+        one, other = (fit(model, given, epochs=1, threads=1) for given in (graph, plain))
+        np.testing.assert_array_equal(one.embeddings.vectors, other.embeddings.vectors)
+        assert "note" in dict(Graphs().lines(one.summary)) and "note" not in dict(Graphs().lines(other.summary))
+    rng = np.random.default_rng(1)
+    for name, rows in (("typed", rng.normal(size=(300, 2))), ("untyped", None)):
+        edge = torch.from_numpy(np.random.default_rng(2).integers(0, 60, (2, 300)))
+        more = {} if rows is None else {"edge_attr": torch.from_numpy(rows)}
+        data = pytest.importorskip("torch_geometric.data").Data(
+            edge_index=edge, edge_type=torch.arange(300) % 2, y=torch.arange(60) % 2, num_nodes=60, **more
+        )  # fmt: skip
+        write_graph(data, tmp_path / name)
+    one, other = (fit(RGCN(hidden=8), tmp_path / name, epochs=1, threads=1) for name in ("typed", "untyped"))
+    np.testing.assert_array_equal(one.embeddings.vectors, other.embeddings.vectors)
+    said = done("train", "gcn", str(tmp_path / "graph"), "--epochs", "1", "--out", str(tmp_path / "run"))
+    assert "gcn makes nothing of features of edges: the 2 are not used" in " ".join(said.split())
+    classifier = NetworkClassifier.load(tmp_path / "run")
+    assert classifier.num_edge_features == 0
+    np.testing.assert_array_equal(classifier.score(graph)[1], classifier.score(plain)[1])

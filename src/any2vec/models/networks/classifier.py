@@ -94,7 +94,7 @@ class NetworkClassifier:
             features = NodeNumbers(len(graph))
         elif features is None or graph.num_features != self.num_features:
             raise InputError(f"The network takes {self.num_features:,} features a node, got {graph.num_features:,}.")
-        check_edge_features(graph, self.num_edge_features)
+        check_edge_features(self.model, graph, self.num_edge_features)
         nodes = None if nodes is None else checked_nodes(nodes, len(graph))
         csr = edges_for(self.model, graph)
         if isinstance(csr, RelationalCsr) and self.relations is not None:
@@ -261,26 +261,22 @@ def checked_nodes(nodes: np.ndarray, num: int) -> np.ndarray:
 
 
 def edges_for(model: GraphNetwork, graph: AttributedGraph) -> Csr:
-    """What a network passes messages along.
+    """What a network passes messages along; features of edges are left out where it makes nothing of them.
 
     Raises:
-        InputError: the network takes edges with types, and these have none; or they have features, of which it makes
-            nothing. FormatError: the folder is damaged.
+        InputError: the network takes edges with types, and these have none. FormatError: the folder is damaged.
     """
-    if graph.edge_features is not None and not isinstance(model, AttentionNetwork):
-        raise InputError(
-            f"{model.name} makes nothing of features of edges, and the graph has {graph.num_edge_features:,} an edge; "
-            "train gat or gatv2, or build the graph without --edge-features."
-        )
     if isinstance(model, RGCN):
         return relational_csr(graph, model.inverse)
     graph.check_edges()
-    return graph.csr if graph.edge_features is None else FeaturedCsr.of(graph.csr, graph.edge_features)
+    if graph.edge_features is None or not isinstance(model, AttentionNetwork):
+        return graph.csr
+    return FeaturedCsr.of(graph.csr, graph.edge_features)
 
 
-def check_edge_features(graph: AttributedGraph, num: int) -> None:
-    """Raise InputError unless edges have as many features as those that a network has learned from."""
-    if graph.num_edge_features != num:
+def check_edge_features(model: GraphNetwork, graph: AttributedGraph, num: int) -> None:
+    """Raise InputError unless edges have as many features as those that a network has learned from, if it heeds any."""
+    if isinstance(model, AttentionNetwork) and graph.num_edge_features != num:
         raise InputError(f"The network takes {num:,} features an edge, got {graph.num_edge_features:,}.")
 
 

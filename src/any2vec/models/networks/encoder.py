@@ -58,7 +58,7 @@ class NetworkEncoder:
         graph = AttributedGraph.open(graph) if isinstance(graph, str | Path) else graph
         if graph.features is None or graph.num_features != self.num_features:
             raise InputError(f"The network takes {self.num_features:,} features a node, got {graph.num_features:,}.")
-        check_edge_features(graph, self.num_edge_features)
+        check_edge_features(self.model, graph, self.num_edge_features)
         nodes = None if nodes is None else checked_nodes(nodes, len(graph))
         csr = edges_for(self.model, graph)
         return self.vectors_with(inference_over(self.model, csr, graph.features, budget_bytes), nodes)

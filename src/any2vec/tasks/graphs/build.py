@@ -39,9 +39,10 @@ class BuildOptions:
     """.npy or .npz file, vectors by node id; in Python also an array (N, D), a SciPy sparse one, or `Embeddings`"""
     labels: Any = None
     """file of lines `node class`; in Python also int (N,), -1 for none; names (N,), None for none; 0 and 1 (N, C); or a
-    dict of node -> class, or a list of classes"""
+    dict of node -> class, or a list of classes; False: of a graph that has its own none are taken"""
     split: Any = None
-    """file of lines `node train|val|test`, or .npz with `split` (S, N); in Python also a dict or an array"""
+    """file of lines `node train|val|test`, or .npz with `split` (S, N); in Python also a dict or an array, or
+    False, as of labels"""
     split_index: int | None = None
     """of several splits, keep this one, from 0"""
     feature_type: Literal["float32", "float16", "int8"] = "float32"
@@ -98,7 +99,7 @@ def write_graph(
         edges = typed_edges(source, options.edge_types, reading, known, stage)
         return _written(edges, Path(out), options, found, overwrite)
     has_keys = found is not None and found.keys is not None
-    has_rows = options.edge_features is not None and options.edge_features is not False
+    has_rows = is_given(options.edge_features)
     if has_rows and hasattr(source, "edges") and hasattr(source, "nodes"):
         from any2vec.tasks.graphs.objects import of_networkx
 
@@ -112,6 +113,11 @@ def write_graph(
     if has_rows:
         return _written(listed_edges(source, reading, known, stage), Path(out), options, found, overwrite)
     return _written(_whole(source, reading, known, stage), Path(out), options, found, overwrite)
+
+
+def is_given(value: Any) -> bool:
+    """Whether there is such a thing beside the edges."""
+    return value is not None and value is not False
 
 
 def _laid(source: Any, reading: GraphOptions, has_labels: bool) -> tuple[EdgeSource, dict[str, Any]] | None:
@@ -136,7 +142,7 @@ def _opened(options: BuildOptions) -> OpenFeatures | None:
 
 def _edge_rows(options: BuildOptions) -> GivenRows | None:
     given = options.edge_features
-    if given is None or given is False:
+    if not is_given(given):
         return None
     name = display(given) if isinstance(given, str | Path) else "The features of edges"
     return GivenRows(open_matrix(given, name), options.edge_feature_type, name)
@@ -153,10 +159,10 @@ def _written(
     nodes = edges.nodes
     with atomic_folder(out, overwrite, FORMAT) as folder, GraphWriter(folder, nodes.num) as writer:
         classes: list[str] = []
-        if options.labels is not None:
+        if is_given(options.labels):
             labels, classes = node_labels(options.labels, nodes)
             writer.put("labels", labels)
-        if options.split is not None:
+        if is_given(options.split):
             writer.put("splits", node_splits(options.split, options.split_index, nodes))
         if features is not None:
             num_rows, name = features.matrix.shape[0], features.name

@@ -212,6 +212,8 @@ class Graphs(Task):
 
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         where = [("features", summary["features"])] if summary.get("features") else []
+        if (num := summary["data"].get("num_edge_features")) and summary["model"] not in ("gat", "gatv2"):
+            where.append(("note", f"{summary['model']} makes nothing of features of edges: the {num:,} are not used"))
         if "test_auc" in summary:
             return [*_link_lines(summary), *where]
         metric = "accuracy" if "test_accuracy" in summary else "micro_f1"
