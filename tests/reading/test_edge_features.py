@@ -14,7 +14,7 @@ from scipy import sparse
 
 from any2vec import AttributedGraph, GraphOptions, write_graph
 from any2vec.data.attributed import entries
-from any2vec.errors import DataError, InputError
+from any2vec.errors import DataError
 from cli_runs import called, done
 
 PAIRS = np.array([[7, 2], [2, 9], [9, 7], [7, 7], [2, 11], [7, 2]])
@@ -102,8 +102,10 @@ def test_halves_and_sparse_rows_and_weights(tmp_path: Path) -> None:
     assert graph.edge_features is not None and graph.edge_features.row_ND.dtype == np.float16
     by_pair = dict(zip(kept(graph), graph.csr.weights.tolist(), strict=True))
     assert by_pair["7", "2"] == 15.0 and by_pair["2", "9"] == 2.5
-    with pytest.raises(InputError, match="only where they are directed"):
-        write_graph(tmp_path / "edges.txt", tmp_path / "other", edge_features=ROWS)
+    other = write_graph(tmp_path / "edges.txt", tmp_path / "other", edge_features=ROWS)
+    check(other, PAIRS, ROWS, is_directed=False)
+    by_pair = dict(zip(kept(other), other.csr.weights.tolist(), strict=True))
+    assert by_pair["2", "7"] == by_pair["7", "2"] == 15.0 and by_pair["7", "7"] == 7.5
 
 
 def test_objects_of_other_libraries(tmp_path: Path) -> None:

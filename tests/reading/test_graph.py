@@ -136,7 +136,7 @@ def test_weights_are_the_nearest_floats(weights: list[float], form: str) -> None
     if any(np.float32(word) == 0 for word in spelled):
         return
     text = "".join(f"{i} {i + 1} {word}\n" for i, word in enumerate(spelled)).encode()
-    graph = edge_list.read_edge_list(np.frombuffer(text, np.uint8), "x", GraphOptions(directed=True))
+    graph = edge_list.read_edge_list(np.frombuffer(text, np.uint8), "x", GraphOptions(directed=True)).graph()
     found = graph.csr.weights if len(graph.csr.weights) else np.ones(len(weights), np.float32)
     assert found.tolist() == [np.float32(float(word)) for word in spelled]
 
@@ -165,7 +165,7 @@ def test_against_a_plain_count(
         mark.join([name(a), name(b), *([str(w)] if weighted else [])]) for (a, b), w in zip(edges, weights, strict=True)
     ]
     text = np.frombuffer(ends.join(lines).encode(), np.uint8)
-    graph = edge_list.read_edge_list(text, "x", GraphOptions(directed=directed, header=False))
+    graph = edge_list.read_edge_list(text, "x", GraphOptions(directed=directed, header=False)).graph()
     total: Counter[tuple[str, str]] = Counter()
     for (a, b), weight in zip(edges, weights, strict=True):
         total[name(a), name(b)] += weight

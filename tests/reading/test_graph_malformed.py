@@ -79,9 +79,10 @@ def attempt(text: bytes, options: GraphOptions) -> None:
         return
     try:
         if text.startswith(b"%%MatrixMarket"):
-            graph = read_matrix_market(np.frombuffer(text, np.uint8), "x", options)
+            given = read_matrix_market(np.frombuffer(text, np.uint8), "x", options)
         else:
-            graph = edge_list.read_edge_list(np.frombuffer(text, np.uint8), "x", options)
+            given = edge_list.read_edge_list(np.frombuffer(text, np.uint8), "x", options)
+        graph = given.graph()
     except Any2VecError as error:
         assert str(error)
         return

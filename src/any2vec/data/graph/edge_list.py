@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.graph.graph import Graph, build_graph
+from any2vec.data.graph.given_edges import GivenEdges
 from any2vec.data.io.files import BLOCK_BYTES, display, is_regular, read_blocks
 from any2vec.data.options import DELIMITERS, GraphOptions, ProgressCall
 from any2vec.data.vocab.found_texts import integer_rows, string_rows
@@ -78,8 +78,8 @@ class EdgeForm:
     """the line that was taken as one"""
 
 
-def read_edge_list(text: np.ndarray, name: str, options: GraphOptions) -> Graph:
-    """The graph of an edge list's bytes, uint8 (B,).
+def read_edge_list(text: np.ndarray, name: str, options: GraphOptions) -> GivenEdges:
+    """The edges of an edge list's bytes, uint8 (B,).
 
     Raises:
         DataError: a line is not an edge; the message has file and line.
@@ -90,16 +90,8 @@ def read_edge_list(text: np.ndarray, name: str, options: GraphOptions) -> Graph:
     assert columns is not None
     src, dst, keys = columns
     weights = np.concatenate(reader.weights) if form.has_weights else None
-    return build_graph(
-        src,
-        dst,
-        weights,
-        keys,
-        is_directed=options.directed,
-        name=display(name),
-        ignored_columns=form.num_columns - (3 if form.has_weights else 2),
-        header=form.header,
-    )
+    ignored = form.num_columns - (3 if form.has_weights else 2)
+    return GivenEdges(src, dst, weights, keys, options.directed, display(name), ignored, form.header)
 
 
 class EdgeReader:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.graph.graph import MAX_NODES, Graph, build_graph
+from any2vec.data.graph.given_edges import GivenEdges
+from any2vec.data.graph.graph import MAX_NODES
 from any2vec.data.options import GraphOptions
 from any2vec.data.vocab.found_texts import integer_keys, integer_rows, string_rows
 from any2vec.data.vocab.vocabulary import Keys
@@ -17,8 +18,8 @@ _MAX_NODES_PER_ENTRY = 1000
 _FREE_NODES = 10_000_000
 
 
-def read_object(source: Any, options: GraphOptions) -> Graph:
-    """The graph of an object, recognized by its attributes (no library is imported for the test).
+def read_object(source: Any, options: GraphOptions) -> GivenEdges:
+    """The edges of an object, recognized by its attributes (no library is imported for the test).
 
     Raises:
         InputError: it is of no known kind.
@@ -72,7 +73,7 @@ def _whole(column: np.ndarray) -> np.ndarray:
     return whole
 
 
-def _from_pairs(pairs: list[Any], options: GraphOptions) -> Graph:
+def _from_pairs(pairs: list[Any], options: GraphOptions) -> GivenEdges:
     if not pairs:
         raise DataError("The list holds no edges; give at least one.")
     widths = {len(pair) for pair in pairs}
@@ -81,7 +82,7 @@ def _from_pairs(pairs: list[Any], options: GraphOptions) -> Graph:
     return _from_columns(tuple(list(column) for column in zip(*pairs, strict=True)), "The list", options)
 
 
-def _from_columns(columns: tuple[Any, ...], name: str, options: GraphOptions) -> Graph:
+def _from_columns(columns: tuple[Any, ...], name: str, options: GraphOptions) -> GivenEdges:
     src, dst = (_ids(column, name) for column in columns[:2])
     if src.ndim != 1 or src.shape != dst.shape:
         raise DataError(f"{name} must have as many sources as targets, got shapes {src.shape} and {dst.shape}.")
@@ -98,7 +99,7 @@ def _from_columns(columns: tuple[Any, ...], name: str, options: GraphOptions) ->
         both[::2], both[1::2] = [_spelled(item) for item in src.tolist()], [_spelled(item) for item in dst.tolist()]
         rows, keys = _string_rows(both.tolist(), name)
         src_rows, dst_rows = rows[::2], rows[1::2]
-    return build_graph(src_rows, dst_rows, weights, keys, is_directed=options.directed, name=name)
+    return GivenEdges(src_rows, dst_rows, weights, keys, options.directed, name)
 
 
 def _spelled(item: Any) -> str:
@@ -164,7 +165,7 @@ def checked_weights(values: Any, num_edges: int, name: str, options: GraphOption
     return weights
 
 
-def _from_matrix(matrix: Any, name: str, options: GraphOptions) -> Graph:
+def _from_matrix(matrix: Any, name: str, options: GraphOptions) -> GivenEdges:
     """Stored zeros are no edges; undirected matrices may be symmetric or give each edge once."""
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         raise DataError(f"{name} must be square, got shape {matrix.shape}.")
@@ -180,7 +181,7 @@ def _from_matrix(matrix: Any, name: str, options: GraphOptions) -> Graph:
     if len(src) and not (min(src.min(), dst.min()) >= 0 and max(src.max(), dst.max()) < num_nodes):
         raise DataError(f"{name} holds an entry outside its shape {matrix.shape}.")
     keys = integer_keys(np.arange(num_nodes))
-    return build_graph(src, dst, weights, keys, is_directed=options.directed, name=name)
+    return GivenEdges(src, dst, weights, keys, options.directed, name)
 
 
 def _check_nodes(num_nodes: int, num_edges: int, name: str) -> None:
@@ -190,7 +191,7 @@ def _check_nodes(num_nodes: int, num_edges: int, name: str) -> None:
         raise DataError(f"{name} has {num_nodes:,} nodes for {num_edges:,} edges; its size looks damaged.")
 
 
-def _from_networkx(graph: Any, options: GraphOptions) -> Graph:
+def _from_networkx(graph: Any, options: GraphOptions) -> GivenEdges:
     name = "The NetworkX graph"
     nodes = list(graph.nodes)
     are_integers = all(isinstance(node, (int, np.integer)) and not isinstance(node, bool) for node in nodes)
@@ -210,10 +211,10 @@ def _from_networkx(graph: Any, options: GraphOptions) -> Graph:
         weights = checked_weights([1 if weight is None else weight for weight in given], len(edges), name, options)
     elif options.weighted:
         raise DataError(f"{name} has no 'weight' on its edges; set it or pass weighted=False.")
-    return build_graph(src, dst, weights, keys, is_directed=options.directed or graph.is_directed(), name=name)
+    return GivenEdges(src, dst, weights, keys, options.directed or graph.is_directed(), name)
 
 
-def _from_pyg(data: Any, options: GraphOptions) -> Graph:
+def _from_pyg(data: Any, options: GraphOptions) -> GivenEdges:
     name = "The PyG data"
     edge_index = _numpy(data.edge_index) if data.edge_index is not None else np.empty((2, 0), np.int64)
     if edge_index.ndim != 2 or edge_index.shape[0] != 2 or edge_index.dtype.kind not in "iu":
@@ -231,4 +232,4 @@ def _from_pyg(data: Any, options: GraphOptions) -> Graph:
     num_edges = edge_index.shape[1]
     weights = None if given is None else checked_weights(_numpy(given).reshape(-1), num_edges, name, options)
     keys = integer_keys(np.arange(num_nodes))
-    return build_graph(edge_index[0], edge_index[1], weights, keys, is_directed=options.directed, name=name)
+    return GivenEdges(edge_index[0], edge_index[1], weights, keys, options.directed, name)

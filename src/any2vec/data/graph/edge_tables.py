@@ -8,7 +8,7 @@ import numpy as np
 
 from any2vec.data.graph.edge_list import WORDS_OF_DST, WORDS_OF_SRC
 from any2vec.data.graph.edge_objects import checked_weights
-from any2vec.data.graph.graph import Graph, build_graph
+from any2vec.data.graph.given_edges import GivenEdges
 from any2vec.data.io.arrow import TableReader, is_text, pa
 from any2vec.data.options import GraphOptions, chosen_columns, usual_columns
 from any2vec.data.vocab.found_texts import integer_rows, string_rows
@@ -18,8 +18,8 @@ _WEIGHT = ("weight", "weights", "w")
 _BATCH_ROWS = 1 << 20
 
 
-def read_table(source: Any, form: str | None, options: GraphOptions) -> Graph:
-    """The graph of the columns that the options name, else src and dst by their usual names (or the first two), and
+def read_table(source: Any, form: str | None, options: GraphOptions) -> GivenEdges:
+    """The edges of the columns that the options name, else src and dst by their usual names (or the first two), and
     weight where there is one of that name.
 
     source: a file of that form, or (None) a table in memory.
@@ -44,7 +44,7 @@ def read_table(source: Any, form: str | None, options: GraphOptions) -> Graph:
     if len(chosen) == 3:
         weights = checked_weights(columns[chosen[2]].to_numpy(), len(src), name, options)
     ignored = len(table.names) - len(chosen)
-    return build_graph(src, dst, weights, keys, is_directed=options.directed, name=name, ignored_columns=ignored)
+    return GivenEdges(src, dst, weights, keys, options.directed, name, ignored)
 
 
 def choose_columns(schema: Any, name: str, options: GraphOptions) -> list[str]:

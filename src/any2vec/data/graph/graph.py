@@ -188,6 +188,12 @@ def build_graph(
     return Graph(csr, keys, is_directed, report)
 
 
+def are_mirrored(src_E: np.ndarray, dst_E: np.ndarray, weights_E: np.ndarray, num_nodes: int) -> bool:
+    """Whether a list gives every undirected edge in both directions, with equal weights; as `build_graph` takes it."""
+    src_E, dst_E = np.ascontiguousarray(src_E, np.int32), np.ascontiguousarray(dst_E, np.int32)
+    return _is_mirrored(_compress(src_E, dst_E, np.ascontiguousarray(weights_E, np.float32), num_nodes, True)[0])
+
+
 def _compress(
     src_E: np.ndarray, dst_E: np.ndarray, weights_E: np.ndarray, num_nodes: int, is_directed: bool
 ) -> tuple[Csr, int]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from any2vec.data.graph.edge_list import EdgeForm, EdgeReader
-from any2vec.data.graph.graph import MAX_NODES, Graph, build_graph
+from any2vec.data.graph.given_edges import GivenEdges
+from any2vec.data.graph.graph import MAX_NODES, Graph
 from any2vec.data.io.files import STDIN, content_hash, display, expand_inputs, form_of, is_regular, is_table
 from any2vec.data.options import GraphOptions, ProgressCall
 from any2vec.data.vocab.found_texts import integer_keys
@@ -64,6 +65,31 @@ def read_graph(
         if is_graph(source):
             return Graph.open(source)
         return _read_file(str(source), options, cache_dir, progress)
+    return _in_memory(source, options).graph()
+
+
+def read_edges(source: Any, options: GraphOptions | None = None, progress: ProgressCall | None = None) -> GivenEdges:
+    """The edges of a source of `read_graph`, with the same nodes, before equal ones are merged.
+
+    Their order is that of the lines, rows, pairs or entries; of a SciPy matrix that of `tocoo`, without zeros; of
+    NetworkX that of `edges()`. A symmetric Matrix Market file that is read as directed has the entries first, then
+    their reverse.
+
+    Raises:
+        DataError: as of `read_graph`. InputError: as of it, or the source is a graph whose edges are merged.
+    """
+    from any2vec.data.graph.graph import Graph, is_graph
+
+    is_file = isinstance(source, str | Path)
+    if isinstance(source, Graph) or (is_file and is_graph(source)):
+        raise InputError(
+            "A Graph has its equal edges merged, and their order is lost; give the edges that it was read from."
+        )
+    options = options or GraphOptions()
+    return _parse(_one_file(str(source)), options, progress) if is_file else _in_memory(source, options)
+
+
+def _in_memory(source: Any, options: GraphOptions) -> GivenEdges:
     if is_table(source):
         from any2vec.data.graph.edge_tables import read_table
 
@@ -73,21 +99,25 @@ def read_graph(
     return read_object(source, options)
 
 
+def _one_file(name: str) -> str:
+    names = expand_inputs(name)
+    if len(names) != 1:
+        raise InputError(f"{name} names {len(names)} files; a graph is read from one, so join the edge lists first.")
+    return names[0]
+
+
 def _read_file(name: str, options: GraphOptions, cache_dir: Path | str | None, progress: ProgressCall | None) -> Graph:
     from any2vec.data.graph.graph import FORMAT, VERSION, Graph
     from any2vec.data.io.cache import Cache
 
-    names = expand_inputs(name)
-    if len(names) != 1:
-        raise InputError(f"{name} names {len(names)} files; a graph is read from one, so join the edge lists first.")
-    name = names[0]
+    name = _one_file(name)
     if name == STDIN or not is_regular(name):
-        return _parse(name, options, progress)
+        return _parse(name, options, progress).graph()
     cache = Cache("graphs", Graph.open, cache_dir)
     path = cache.place(FORMAT, VERSION, READER_VERSION, asdict(options), _form(name), content_hash(name))
 
     def make(path: Path) -> Graph:
-        graph = _parse(name, options, progress)
+        graph = _parse(name, options, progress).graph()
         with suppress(StorageError):  # a full or read-only cache costs time, not the result
             graph.save(path)
         return graph
@@ -102,7 +132,7 @@ def _form(name: str) -> str:
     return "mtx" if suffix == ".mtx" and is_regular(name) else form_of(name)
 
 
-def _parse(name: str, options: GraphOptions, progress: ProgressCall | None) -> Graph:
+def _parse(name: str, options: GraphOptions, progress: ProgressCall | None) -> GivenEdges:
     form = _form(name)
     if form in ("parquet", "arrow"):
         from any2vec.data.graph.edge_tables import read_table
@@ -142,8 +172,8 @@ _FREE_NODES = 10_000_000
 _BANNER = b"%%MatrixMarket"
 
 
-def read_matrix_market(text: np.ndarray, name: str, options: GraphOptions) -> Graph:
-    """The graph of the bytes (uint8) of a Matrix Market file; the keys are "0", "1", ... (rows are numbered from 1).
+def read_matrix_market(text: np.ndarray, name: str, options: GraphOptions) -> GivenEdges:
+    """The edges of the bytes (uint8) of a Matrix Market file; the keys are "0", "1", ... (rows are numbered from 1).
 
     Raises:
         DataError: the banner, the sizes or an entry are not legal.
@@ -172,7 +202,7 @@ def read_matrix_market(text: np.ndarray, name: str, options: GraphOptions) -> Gr
         weights = None if weights is None else np.concatenate([weights, weights[other]])
         src, dst = np.concatenate([src, dst[other]]), np.concatenate([dst, src[other]])
     keys = integer_keys(np.arange(num_nodes))
-    return build_graph(src, dst, weights, keys, is_directed=options.directed, name=shown)
+    return GivenEdges(src, dst, weights, keys, options.directed, shown)
 
 
 def _banner(text: np.ndarray, name: str) -> tuple[bool, bool]:

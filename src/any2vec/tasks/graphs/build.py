@@ -77,8 +77,8 @@ def write_graph(
     Equal edges become one, and their weights are added.
 
     Edges whose ids are whole numbers, of text, Parquet and Arrow files, go through in pieces: memory O(nodes) and some
-    500 MB, disk 24 bytes an edge meanwhile. Others, and undirected ones with weights, are read whole; these have no
-    features of edges.
+    500 MB, disk 24 bytes an edge meanwhile. Others, and undirected ones with weights, are read whole. Features of edges
+    change neither nodes nor weights; a `Graph` cannot have them, as its equal edges are merged.
 
     Raises:
         DataError: something cannot be read, or does not go together. InputError: an option is not legal.
@@ -100,11 +100,10 @@ def write_graph(
         return _written(edges, Path(out), options, found, overwrite)
     has_keys = found is not None and found.keys is not None
     has_rows = is_given(options.edge_features)
-    if has_rows and hasattr(source, "edges") and hasattr(source, "nodes"):
-        from any2vec.tasks.graphs.objects import of_networkx
+    if isinstance(options.edge_features, str) and hasattr(source, "edges") and hasattr(source, "nodes"):
+        from any2vec.tasks.graphs.objects import attribute_rows
 
-        edges, rows = of_networkx(source, options.edge_features, reading, known)
-        return _written(edges, Path(out), replace(options, edge_features=rows), found, overwrite)
+        options = replace(options, edge_features=attribute_rows(source, options.edge_features))
     if isinstance(source, str | Path) and is_regular(str(source)) and not has_keys and _is_for_pieces(str(source)):
         try:
             return _written(_in_pieces(str(source), reading, known, stage), Path(out), options, found, overwrite)
@@ -219,7 +218,7 @@ def _distinct(parts: list[np.ndarray]) -> np.ndarray:
 def _whole(source: Any, options: GraphOptions, known: Nodes | None, stage: Stage | None) -> EdgeSource:
     graph: Graph = read_graph(source, options, progress=as_reading(stage))
     name = display(source) if isinstance(source, str | Path) else "The graph"
-    nodes = known or _nodes_of(graph)
+    nodes = known or Nodes.of_keys(graph.keys)
     row_V = np.arange(len(graph)) if known is None else nodes.rows(list(graph.keys), name)
     src = np.repeat(row_V, np.diff(graph.csr.indptr)).astype(np.int32)
     dst = row_V[graph.csr.indices].astype(np.int32)
@@ -228,10 +227,3 @@ def _whole(source: Any, options: GraphOptions, known: Nodes | None, stage: Stage
         once = src <= dst
         src, dst, weights = src[once], dst[once], weights[once] if len(weights) else weights
     return EdgeSource(nodes, lambda: iter([(src, dst, weights, NO_TYPES)]), graph.is_directed, name)
-
-
-def _nodes_of(graph: Graph) -> Nodes:
-    """Integers are known by their ids, as where a file of them goes through in pieces."""
-    if getattr(graph.keys, "are_integers", False):
-        return Nodes.of_ids(np.fromiter(map(int, graph.keys), np.int64, len(graph)))
-    return Nodes(len(graph), graph.keys)

@@ -14,9 +14,10 @@ import numpy as np
 
 from any2vec.data.attributed.writer import Edges
 from any2vec.data.graph.edge_list import WORDS_OF_DST, WORDS_OF_SRC
+from any2vec.data.graph.reader import read_edges
 from any2vec.data.io.files import display, form_of, is_table
 from any2vec.data.options import GraphOptions, TripleOptions, usual_columns
-from any2vec.data.triples.triples import LINK, Triples, read_triples
+from any2vec.data.triples.triples import Triples, read_triples
 from any2vec.errors import DataError, InputError
 from any2vec.tasks.graphs.nodes import Nodes
 from any2vec.types import Stage, as_reading
@@ -76,24 +77,18 @@ def typed_edges(
 def listed_edges(
     source: Any, options: GraphOptions, known: Nodes | None, stage: Stage | None
 ) -> EdgeSource:  # fmt: skip
-    """Edges without weights in the order in which they are given, each kept. known: as of `typed_edges`.
+    """Edges in the order in which they are given, each kept; nodes and weights are those of `read_graph`. known: as of
+    `typed_edges`.
 
     Raises:
-        DataError: as of `read_triples`; an end is no node. InputError: edges have weights.
+        DataError, InputError: as of `read_edges`; an end is no node.
     """
-    is_file = isinstance(source, str | Path)
-    reading = TripleOptions(delimiter=options.delimiter, header=options.header, use_columns=options.use_columns)
-    found = read_triples(source, reading, progress=as_reading(stage))
-    name = display(str(source)) if is_file else "The graph"
-    if options.weighted or list(found.relations) != [LINK]:
-        raise InputError(
-            f"{name}: edges that have features have weights only where they are directed and their ids are whole "
-            "numbers, in a text, Parquet or Arrow file; give two columns, or weights as a feature more."
-        )
-    is_text = is_file and form_of(str(source)) not in ("parquet", "arrow")
-    nodes, row_V = _nodes(found, known, name, is_text)
-    pieces = [(row_V[found.head], row_V[found.tail], _NO_WEIGHTS, NO_TYPES)]
-    return EdgeSource(nodes, lambda: iter(pieces), options.directed, name)
+    given = read_edges(source, options, as_reading(stage))
+    nodes, row_V = known or Nodes.of_keys(given.keys), np.arange(len(given.keys), dtype=np.int32)
+    if known is not None:
+        row_V = known.rows(list(given.keys), given.name).astype(np.int32)
+    pieces = [(row_V[given.src_M], row_V[given.dst_M], given.shares(), NO_TYPES)]
+    return EdgeSource(nodes, lambda: iter(pieces), given.is_directed, given.name)
 
 
 def _columns(source: Any, form: str | None, types: str, ends: str | None) -> str:
@@ -116,11 +111,22 @@ def _nodes(found: Triples, known: Nodes | None, name: str, is_text: bool) -> tup
         return known, known.rows(names, name).astype(np.int32)
     ids = _integers(names)
     if ids is None:
-        return Nodes(len(names), found.entities), np.arange(len(names), dtype=np.int32)
+        order, row_V = _by_appearance(found)
+        return Nodes(len(names), [names[place] for place in order.tolist()]), row_V
     order = np.argsort(ids)
     row_V = np.empty(len(ids), np.int32)
     row_V[order] = np.arange(len(ids))
     return Nodes.of_ids(ids[order], is_text or found.entities.are_integers), row_V
+
+
+def _by_appearance(found: Triples) -> tuple[np.ndarray, np.ndarray]:
+    """(the V names by the first edge that bears them, its head before its tail, int64; the place of each, int32):
+    triples may come in pieces, each of which has its heads before its tails."""
+    ends, first_V = np.unique(np.stack([found.head, found.tail], axis=1).ravel(), return_index=True)
+    order = ends[np.argsort(first_V)].astype(np.int64)
+    row_V = np.empty(len(order), np.int32)
+    row_V[order] = np.arange(len(order))
+    return order, row_V
 
 
 def _integers(names: list[str]) -> np.ndarray | None:

@@ -47,6 +47,14 @@ class Nodes:
         are_rows = int(ids[0]) == 0 and int(ids[-1]) == len(ids) - 1
         return cls(len(ids), ids=None if are_rows else ids, are_integers=are_integers)
 
+    @classmethod
+    def of_keys(cls, keys: Sequence[str]) -> Nodes:
+        """Nodes of a graph that was read; integers are known by their ids, as where a file of them goes through in
+        pieces."""
+        if getattr(keys, "are_integers", False):
+            return cls.of_ids(np.fromiter(map(int, keys), np.int64, len(keys)))
+        return cls(len(keys), keys)
+
     @property
     def _are(self) -> str:
         if self.keys is None and self.ids is None:

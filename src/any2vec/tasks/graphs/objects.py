@@ -9,10 +9,7 @@ import numpy as np
 
 from any2vec.data.attributed.graph import MAX_RELATIONS, SPLITS
 from any2vec.data.attributed.tensors import as_numpy, edges_of
-from any2vec.data.options import GraphOptions
 from any2vec.errors import DataError
-from any2vec.tasks.graphs.edges import NO_TYPES, EdgeSource
-from any2vec.tasks.graphs.nodes import Nodes
 
 
 def of_pyg(data: Any) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], int, dict[str, Any]]:
@@ -47,29 +44,16 @@ def of_pyg(data: Any) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndar
     return pieces, num_nodes, own
 
 
-def of_networkx(graph: Any, features: Any, options: GraphOptions, known: Nodes | None) -> tuple[EdgeSource, Any]:
-    """(the edges in NetworkX's order, without weights; their features) of a graph of NetworkX.
-
-    Args:
-        features: a row for each edge, or the name of an attribute that holds it. known: the nodes that there are.
+def attribute_rows(graph: Any, attribute: str) -> np.ndarray:
+    """float32 (M, K): an attribute of the M edges of a graph of NetworkX, in its order.
 
     Raises:
-        DataError: an edge lacks the attribute, rows are of several lengths, or an end is no node.
+        DataError: an edge lacks it, or it is not as many numbers for each.
     """
-    name, pairs = "The NetworkX graph", list(graph.edges())
-    names = list(graph.nodes)
-    if all(type(node) is int for node in names):
-        nodes = known or Nodes.of_ids(np.sort(np.array(names, np.int64)))
-    else:
-        nodes = known or Nodes(len(names), [str(node) for node in names])
-    src, dst = (nodes.rows([str(pair[end]) for pair in pairs], name).astype(np.int32) for end in range(2))
-    if isinstance(features, str):
-        given = [value for *_, value in graph.edges(data=features)]
-        if any(value is None for value in given):
-            raise DataError(f"{name} has edges without {features!r}; give each of them the attribute.")
-        try:
-            features = np.array([np.atleast_1d(np.asarray(value, np.float32)) for value in given])
-        except (TypeError, ValueError) as error:
-            raise DataError(f"{name}: {features!r} must be as many numbers for each edge.") from error
-    pieces = [(src, dst, np.empty(0, np.float32), NO_TYPES)]
-    return EdgeSource(nodes, lambda: iter(pieces), options.directed or graph.is_directed(), name), features
+    given = [value for *_, value in graph.edges(data=attribute)]
+    if any(value is None for value in given):
+        raise DataError(f"The NetworkX graph has edges without {attribute!r}; give each of them the attribute.")
+    try:
+        return np.array([np.atleast_1d(np.asarray(value, np.float32)) for value in given])
+    except (TypeError, ValueError) as error:
+        raise DataError(f"The NetworkX graph: {attribute!r} must be as many numbers for each edge.") from error
