@@ -5,11 +5,13 @@
 
 Input N of a seed is the same in every run. A process reads its input and ends with 0, or refuses it in one sentence and
 ends with 2. A failure is a traceback, a warning, another exit code, a process without an end, one that leaves others
-running, and what is left on the disk. Verdicts are kept one by one in runs/fuzz, and the files of failures.
+running, and what is left on the disk. Verdicts are kept one by one in runs/fuzz, and the files of failures. Those of
+another commit, or of other targets, do not count: their inputs are given again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -138,6 +140,19 @@ def read_verdicts(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
+def state() -> dict[str, str]:
+    """What verdicts are of: the commit, and a digest of what makes inputs; verdicts of others do not count."""
+    here = Path(__file__).parent
+    asked = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"], cwd=here, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted(here.glob("*.py")):
+        digest.update(path.read_bytes())
+    return {"commit": asked.stdout.strip(), "targets": digest.hexdigest()}
+
+
 def go_on(numbers: Sequence[int], seed: int, kept: Path, processes: int) -> Iterator[dict[str, Any]]:
     """Try these numbers, so many at a time; verdicts in the order in which processes end."""
     with (
@@ -157,10 +172,14 @@ def run(count: int, seed: int, kept: Path, processes: int) -> int:
     """Try what is missing of so many inputs, keep the verdicts, print the counts; the exit code."""
     kept.mkdir(parents=True, exist_ok=True)
     path = kept / f"by-command-{seed}.jsonl"
-    done = read_verdicts(path)
+    kept_before, of = read_verdicts(path), state()
+    done = [one for one in kept_before if one.items() >= of.items()]
+    if others := len(kept_before) - len(done):
+        print(f"{others:,} verdicts of another commit or of other targets do not count", flush=True)
     missing = sorted(set(range(count)) - {one["number"] for one in done})
     began = time.monotonic()
-    for one in go_on(missing, seed, kept, processes) if missing else ():
+    for verdict in go_on(missing, seed, kept, processes) if missing else ():
+        one = verdict | of
         done.append(one)
         with path.open("a") as file:
             file.write(json.dumps(one) + "\n")

@@ -6,12 +6,15 @@ import json
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from any2vec.errors import DataError
+from fuzz import processes
 from fuzz.damage import damaged
 from fuzz.processes import BY_COMMAND, ask, go_on, read_verdicts
 from fuzz.processes import try_one as try_number
@@ -127,6 +130,31 @@ def test_verdicts_are_kept_and_inputs_repeat(tmp_path: Path, monkeypatch: pytest
     path.write_text(json.dumps(ones[0]) + "\n" + '{"number": 4, "tar')
     assert read_verdicts(path) == ones[:1] == read_verdicts(path)
     assert read_verdicts(tmp_path / "none") == []
+
+
+@pytest.mark.parametrize("name", ["commit", "targets"])
+def test_verdicts_of_another_state_are_asked_again(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[list[int]] = []
+
+    def answered(numbers: list[int], seed: int, kept: Path, processes: int) -> Iterator[dict[str, Any]]:
+        asked.append(numbers)
+        for number in numbers:
+            yield {"number": number, "target": "x", "arguments": [], "code": 0, "wrong": "", "seconds": 0}
+
+    now = processes.state()
+    assert now.keys() == {"commit", "targets"} and len(now["targets"]) == 16
+    monkeypatch.setattr(processes, "go_on", answered)
+    monkeypatch.setattr(processes, "state", lambda: now)
+    for count in (2, 3, 3):
+        assert processes.run(count, 1, tmp_path, 1) == 0
+    now = now | {name: "another"}
+    capsys.readouterr()
+    assert processes.run(3, 1, tmp_path, 1) == 0
+    assert asked == [[0, 1], [2], [0, 1, 2]] and len(read_verdicts(tmp_path / "by-command-1.jsonl")) == 6
+    said = capsys.readouterr().out
+    assert "3 verdicts of another commit or of other targets do not count" in said and "3 inputs by the command" in said
 
 
 def test_the_same_number_is_the_same_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
