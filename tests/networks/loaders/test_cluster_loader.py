@@ -101,3 +101,10 @@ def test_the_same_for_any_number_of_threads_and_after_a_stop() -> None:
 def test_what_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         ClusterLoader(**({"data": random_data(), "num_parts": 4, "method": "ldg"} | options))
+
+
+@pytest.mark.parametrize("name", ["batch_size", "num_workers", "prefetch", "seed"])
+def test_options_are_checked_before_the_graph_is_cut(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("any2vec.sampling.loaders.clusters.find_clusters", None)
+    with pytest.raises(InputError, match=f"{name} must be"):
+        ClusterLoader(random_data(), 4, method="ldg", **{name: -1})

@@ -182,13 +182,14 @@ def test_what_is_refused(options: dict[str, Any], said: str) -> None:
 
 
 def test_data_that_are_damaged_are_refused() -> None:
-    outside, none, unsaid = (copy.copy(random_data()) for _ in range(3))
+    outside, none, unsaid, less = (copy.copy(random_data()) for _ in range(4))
+    less["paper", "to", "journal"].edge_index = torch.empty(2, 0, dtype=torch.int64)
     outside["topic", "of", "paper"].edge_index = torch.tensor([[6], [0]])
     none["topic", "of", "paper"].edge_index = torch.ones(2, 3)
     del unsaid["topic"].x
     for data, said in (
         (outside, "topic__of__paper lead outside the 6 nodes of topic"), (none, "topic__of__paper .* integer"),
-        (unsaid, "set data.'topic'..num_nodes"),
+        (unsaid, "set data.'topic'..num_nodes"), (less, "paper__to__journal leads to nodes of journal, which"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=said):
             NeighborLoader(data, [2], input_nodes="paper")

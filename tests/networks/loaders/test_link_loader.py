@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from any2vec import LinkNeighborLoader, write_graph
+from any2vec import LinkNeighborLoader, NeighborLoader, write_graph
 from any2vec.errors import InputError
 from any2vec.kernels.common.alias import build_alias
 from any2vec.kernels.common.rng import PURPOSE_NEGATIVE, stream_key
@@ -231,6 +231,10 @@ def test_the_same_for_any_number_of_threads_and_after_a_stop() -> None:
         ({"edge_label_index": [[0], [NUM]]}, "targets of edge_label_index must be from 0 to 59, got 60"),
         ({"edge_label_index": [0, 1]}, r"whole numbers \(2, E\)"), ({"edge_label": [1, 2]}, "for each of 400 edges"),
         ({"edge_label": torch.ones(EDGES), "neg_sampling": "triplet"}, "Triplets have no edge_label"),
+        ({"edge_label": ["a"] * EDGES}, "edge_label must be numbers, one or a row for each of 400 edges"),
+        ({"edge_label": torch.ones(EDGES, 0), "neg_sampling": "binary"}, r"for each of 400 edges, got \(400, 0\)"),
+        ({"edge_label_index": (("a", "b"), [[0, 1], [1, 2]])}, "of HeteroData alone may have a type beside them"),
+        ({"neg_sampling": ("binary", 1, None, None, 5)}, "neg_sampling has 5 values; it has mode, amount, src_weight"),
         ({"num_neighbors": [0]}, "num_neighbors. must be"), ({"batch_size": 0}, "batch_size must be"),
         ({"data": hetero_data()}, "edge_label_index must be a type of edges"),
         ({"data": hetero_data(), "edge_label_index": (("user", "sells", "item"), None)}, "types are .*'buys'"),
@@ -243,3 +247,18 @@ def test_the_same_for_any_number_of_threads_and_after_a_stop() -> None:
 def test_what_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         LinkNeighborLoader(**({"data": random_data(), "num_neighbors": [2]} | options))
+
+
+def test_edges_that_are_learned_take_as_much_memory_as_is_said() -> None:
+    loader = LinkNeighborLoader(random_data(), [2], edge_label_index=torch.zeros(2, 50, dtype=torch.int64))
+    assert loader._links.edge_2E.nbytes == 8 * 50
+    (batch,) = LinkNeighborLoader(random_data(), [2], batch_size=EDGES)
+    assert batch.edge_label_index.dtype == batch.n_id.dtype == torch.int64
+
+
+def test_options_of_pyg_that_mean_nothing_are_taken() -> None:
+    data = random_data()
+    options: dict[str, Any] = {"is_sorted": True, "filter_per_worker": False, "persistent_workers": True}
+    for made in (LinkNeighborLoader, NeighborLoader):
+        one, other = next(iter(made(data, [2], batch_size=20))), next(iter(made(data, [2], batch_size=20, **options)))
+        assert torch.equal(one.n_id, other.n_id) and torch.equal(one.edge_index, other.edge_index)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -250,6 +252,54 @@ def test_edges_outside_the_nodes_are_refused() -> None:
 def test_a_state_of_another_loader_is_refused(state: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="state is of another loader"):
         NeighborLoader(random_data(), [2], batch_size=50).load_state_dict(state)
+
+
+def test_a_batch_that_is_stuck_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    freed = threading.Event()
+    monkeypatch.setattr("any2vec.sampling.loaders.base._PATIENCE", 0.05)
+    monkeypatch.setattr(NeighborLoader, "_make", lambda *_: freed.wait())
+    timer = threading.Timer(20, freed.set)
+    timer.start()
+    try:
+        with pytest.raises(TimeoutError, match="Batch 0 has not been made within"):
+            next(iter(NeighborLoader(random_data(), [2], batch_size=50)))
+        assert not freed.is_set()
+    finally:
+        timer.cancel()
+        freed.set()
+
+
+def test_a_script_may_end_within_a_pass(tmp_path: Path) -> None:
+    script = """
+import torch
+from torch_geometric.data import Data
+from any2vec import NeighborLoader
+data = Data(x=torch.randn(60, 4), edge_index=torch.randint(0, 60, (2, 400)))
+it = iter(NeighborLoader(data, [2], batch_size=4, num_workers=2))
+next(it)
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
+
+
+def test_lists_of_edges_come_along() -> None:
+    names = [f"edge {number}" for number in range(1500)]
+    for batch in NeighborLoader(random_data(edge_names=names), [3], batch_size=90, return_e_id=True):
+        assert batch.edge_names == [names[number] for number in batch.e_id.tolist()]
+
+
+@pytest.mark.parametrize("device", ["meta", "cuda"])
+def test_tensors_of_another_device_stay_there(device: str) -> None:
+    """meta has shapes alone, and takes indices of any device; a GPU does not."""
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    data = random_data(edge_attr=torch.zeros(1500, 2, device=device))
+    data.x = torch.zeros(NUM, 6, device=device)
+    data.edge_index = data.edge_index.to("cpu" if device == "meta" else device)
+    batch = next(iter(NeighborLoader(data, [3], batch_size=20)))
+    assert batch.x.device.type == batch.edge_attr.device.type == device
+    assert batch.edge_index.device.type == data.edge_index.device.type
+    assert batch.x.shape == (batch.num_nodes, 6) and batch.edge_attr.shape == (batch.num_edges, 2)
 
 
 DATA = Path(os.environ.get("ANY2VEC_DATA", "nowhere")) / "graph-planetoid"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from sys import is_finalizing
 from typing import Any
 
 import numpy as np
@@ -60,9 +61,9 @@ class BatchLoader(ABC):
         if self._batch and not self._is_loaded:
             self._epoch, self._batch = self._epoch + 1, 0
         self._is_loaded = False
-        epoch, done, order = self._epoch, self._batch, self._order()
+        epoch, done, order, is_exit = self._epoch, self._batch, self._order(), is_finalizing
         waiting: deque[Future[Any]] = deque()
-        pool = ThreadPoolExecutor(self._threads, thread_name_prefix="any2vec-batches")
+        pool, is_stuck = ThreadPoolExecutor(self._threads, thread_name_prefix="any2vec-batches"), False
         try:
             ahead = done
             while done < len(self):
@@ -70,13 +71,18 @@ class BatchLoader(ABC):
                     items = order[ahead * self.batch_size : (ahead + 1) * self.batch_size]
                     waiting.append(pool.submit(self._make, items, epoch, ahead))
                     ahead += 1
-                batch = waiting.popleft().result(_PATIENCE)
+                made = waiting.popleft()
+                is_stuck = not wait((made,), _PATIENCE).done
+                if is_stuck:
+                    raise TimeoutError(f"Batch {done:,} has not been made within {_PATIENCE:g} s.")
+                batch = made.result()
                 done += 1
                 self._note(epoch, done)
                 batch = batch.pin_memory() if self._is_pinned else batch
                 yield batch if self.transform is None else self.transform(batch)
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            if not is_exit():  # when threads have been joined, and modules are going
+                pool.shutdown(wait=not is_stuck, cancel_futures=True)
 
     def state_dict(self) -> State:
         """Where the loader stands: behind the batch that was given last."""

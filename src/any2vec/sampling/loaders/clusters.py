@@ -51,12 +51,12 @@ class ClusterLoader(BatchLoader):
     ) -> None:  # fmt: skip
         check_choice("method", method or "metis", ("metis", "ldg"))
         self.data, self._source = open_plain("ClusterLoader", data, NeighborOptions(), None, split)
-        src, dst = self._source.edges()
-        clusters = find_clusters(linked_rows(src, dst, self._source.num_nodes()), num_parts, method, seed)
         super().__init__(
             num_parts, batch_size=batch_size, seed=seed, shuffle=shuffle, drop_last=drop_last, transform=transform,
             num_workers=num_workers, prefetch=prefetch, pin_memory=pin_memory,
         )  # fmt: skip
+        src, dst = self._source.edges()
+        clusters = find_clusters(linked_rows(src, dst, self._source.num_nodes()), num_parts, method, seed)
         self.part_of, self._return_e_id = clusters.part_N, return_e_id
         self._member_N, self._start_P1 = clusters.members()
         self._sampler = ClusterSampler(self._source.csr, clusters, batch_size, 0, seed)

@@ -51,7 +51,8 @@ class LinkNeighborLoader(BatchLoader):
         law: str | None = None, key: str = "epoch", seed: int = 1, shuffle: bool = False, drop_last: bool = False,
         return_e_id: bool = False, transform: Callable[[Any], Any] | None = None, num_workers: int = 0,
         prefetch: int = 2, split: int = 0, persistent_workers: bool = False, pin_memory: bool = False,
-        disjoint: bool = False, subgraph_type: Any = "directional",
+        disjoint: bool = False, subgraph_type: Any = "directional", is_sorted: bool = False,
+        filter_per_worker: bool | None = None,
     ) -> None:  # fmt: skip
         negatives = read_negatives(neg_sampling, neg_sampling_ratio)
         self.data, self._source = open_sampled(
@@ -66,7 +67,7 @@ class LinkNeighborLoader(BatchLoader):
         self._label = _label(edge_label, links.edge_2E.shape[1], self._mode)
         self._negatives: NegativeSampler | None = None
         if negatives is not None:
-            src, dst = np.concatenate([self._source.edges(links.kind), links.edge_2E.astype(np.int32)], axis=1)
+            src, dst = np.concatenate([self._source.edges(links.kind), links.edge_2E], axis=1)
             linked = linked_rows(src, dst, self._source.num_nodes(links.dst))
             num_src = self._source.num_nodes(links.src)
             self._negatives = NegativeSampler(linked, num_src, negatives, links.src == links.dst, seed)
@@ -79,7 +80,7 @@ class LinkNeighborLoader(BatchLoader):
         import torch
 
         kind, src_kind, dst_kind, edge_2E = self._links
-        edge_2B = edge_2E[:, places]
+        edge_2B = edge_2E[:, places].astype(np.int64)
         src, dst = edge_2B
         if self._negatives is not None and self._mode == "binary":
             more_src, more_dst = self._negatives.pairs(epoch, batch, self.batch_size, len(places))
@@ -134,7 +135,7 @@ class _Links(NamedTuple):
     src: str | None
     dst: str | None
     edge_2E: np.ndarray
-    """int64 (2, E)"""
+    """int32 (2, E)"""
 
 
 def _links(source: Source, given: Any) -> _Links:
@@ -146,7 +147,7 @@ def _links(source: Source, given: Any) -> _Links:
         named, given = (parts, None) if is_type or len(parts) != 2 else parts
         kind = _kind_of(source.edge_types, named)
         src, _, dst = kind
-    edge_2E = source.edges(kind) if given is None else np.asarray(as_numpy(given))
+    edge_2E = source.edges(kind) if given is None else _as_array(given)
     if edge_2E.ndim != 2 or len(edge_2E) != 2 or edge_2E.dtype.kind not in "iu" or not edge_2E.size:
         raise InputError(
             f"edge_label_index must be one or more edges, whole numbers (2, E), got {edge_2E.dtype} {edge_2E.shape}."
@@ -158,7 +159,17 @@ def _links(source: Source, given: Any) -> _Links:
                 f"The {name} of edge_label_index must be from 0 to {number - 1:,}, got {int(end.min())} to "
                 f"{int(end.max())}."
             )
-    return _Links(kind, src, dst, edge_2E.astype(np.int64))
+    return _Links(kind, src, dst, edge_2E.astype(np.int32))
+
+
+def _as_array(given: Any) -> np.ndarray:
+    try:
+        return np.asarray(as_numpy(given))
+    except ValueError:
+        raise InputError(
+            "edge_label_index must be edges, whole numbers (2, E), of HeteroData alone may have a type beside them; "
+            "it has rows of different lengths."
+        ) from None
 
 
 def _kind_of(known: Sequence[EdgeType], named: Any) -> EdgeType:
@@ -179,8 +190,11 @@ def _label(given: Any, num_edges: int, mode: str | None) -> Any:
         return None
     if mode == "triplet":
         raise InputError("Triplets have no edge_label: src_index, dst_pos_index and dst_neg_index say what is what.")
-    label = torch.as_tensor(given)
-    if not label.ndim or len(label) != num_edges:
+    try:
+        label = torch.as_tensor(given)
+    except (TypeError, ValueError):
+        raise InputError(f"edge_label must be numbers, one or a row for each of {num_edges:,} edges.") from None
+    if not label.ndim or len(label) != num_edges or not label.numel():
         raise InputError(f"edge_label must have a label for each of {num_edges:,} edges, got {tuple(label.shape)}.")
     return label + 1 if mode == "binary" and float(label.min()) == 0 else label
 

@@ -42,6 +42,8 @@ def read_negatives(given: Any, ratio: Any = None) -> Negatives | None:
     if isinstance(given, Mapping):
         fields = dict(given)
     elif isinstance(given, tuple | list):
+        if len(given) > len(names):
+            raise InputError(f"neg_sampling has {len(given)} values; it has {', '.join(names)}, in this order.")
         fields = dict(zip(names, given, strict=False))
     else:
         fields = {name: getattr(given, name) for name in names if hasattr(given, name)} or {"mode": given}

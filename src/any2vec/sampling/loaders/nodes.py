@@ -34,7 +34,8 @@ class NeighborLoader(BatchLoader):
         return_e_id: numbers of the sampled edges. transform: called with each `Data`.
         num_workers: threads that make batches ahead; 0 is 1. prefetch: batches that each makes ahead, 1..64.
         split: of an `AttributedGraph` with several splits, which one `input_nodes` and masks mean.
-        persistent_workers: taken for scripts written for PyG; it means nothing, for there are no processes.
+        persistent_workers, is_sorted, filter_per_worker: taken for scripts written for PyG; they mean nothing, for
+            there are no processes, and edges are grouped by target in any case.
         pin_memory: put batches into pinned memory, where there is a GPU.
         disjoint, subgraph_type: as PyG has them by default, and no other.
 
@@ -51,7 +52,7 @@ class NeighborLoader(BatchLoader):
         key: str = "epoch", seed: int = 1, shuffle: bool = False, drop_last: bool = False, return_e_id: bool = False,
         transform: Callable[[Any], Any] | None = None, num_workers: int = 0, prefetch: int = 2, split: int = 0,
         persistent_workers: bool = False, pin_memory: bool = False, disjoint: bool = False,
-        subgraph_type: Any = "directional",
+        subgraph_type: Any = "directional", is_sorted: bool = False, filter_per_worker: bool | None = None,
     ) -> None:  # fmt: skip
         self.data, self._source = open_sampled(
             "NeighborLoader", data, num_neighbors, law=law, weight_attr=weight_attr, split=split, disjoint=disjoint,

@@ -148,7 +148,7 @@ class DataSource(PlainSource):
                 made[name] = taken(value, n_id, node_M)
             elif data.is_edge_attr(name):
                 made[name] = taken_edges(data, name, value, e_id)
-        made.edge_index = torch.from_numpy(edge_2S)
+        made.edge_index = as_placed(edge_2S, data.edge_index)
         return made, e_id
 
 
@@ -237,14 +237,27 @@ def taken(value: Any, n_id: Any, nodes: np.ndarray) -> Any:
         rows = torch.empty(len(nodes), value.shape[1])
         take_floats(value.numpy(), nodes, rows.numpy())
         return rows
-    return value[n_id] if isinstance(value, torch.Tensor) else [value[node] for node in nodes.tolist()]
+    if not isinstance(value, torch.Tensor):
+        return [value[node] for node in nodes.tolist()]
+    return value[n_id.to(value.device)]
 
 
 def taken_edges(data: Any, name: str, value: Any, e_id: Any) -> Any:
     """What belongs to edges, of some; in the dimension that PyG says."""
     import torch
 
-    return value.index_select(data.__cat_dim__(name, value), e_id) if isinstance(value, torch.Tensor) else value[e_id]
+    if isinstance(value, list | tuple):
+        return [value[edge] for edge in e_id.tolist()]
+    if not isinstance(value, torch.Tensor):
+        return value[e_id]
+    return value.index_select(data.__cat_dim__(name, value), e_id.to(value.device))
+
+
+def as_placed(edge_2S: np.ndarray, edge_index: Any) -> Any:
+    """The edges of a batch as a tensor, on the device of those of the whole."""
+    import torch
+
+    return torch.from_numpy(edge_2S).to(getattr(edge_index, "device", "cpu"))
 
 
 def checked_nodes(kind: Kind, given: Any, num_nodes: int) -> InputNodes:

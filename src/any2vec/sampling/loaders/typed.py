@@ -15,6 +15,7 @@ from any2vec.sampling.loaders.sources import (
     InputNodes,
     Kind,
     Source,
+    as_placed,
     checked_nodes,
     ends_of,
     grouped,
@@ -94,7 +95,8 @@ class HeteroSource(Source):
             store, e_id = made[kind], torch.from_numpy(self.edge_ids[kind][edges.edge_S])
             for name in _edge_attributes(data[kind]):
                 store[name] = taken_edges(data, name, data[kind][name], e_id)
-            store.edge_index, store.num_sampled_edges = torch.from_numpy(edges.edge_index()), list(edges.by_hop)
+            store.edge_index = as_placed(edges.edge_index(), data[kind].edge_index)
+            store.num_sampled_edges = list(edges.by_hop)
             if with_edges:
                 store.e_id = e_id
         return made
@@ -105,7 +107,11 @@ class HeteroSource(Source):
         if edge_index is None or edge_index.ndim != 2 or len(edge_index) != 2 or edge_index.dtype.kind not in "iu":
             raise DataError(f"{name} of the HeteroData needs an integer edge_index of shape (2, num_edges).")
         for end, of_end, number in zip(edge_index, (kind[0], kind[2]), (0, 2), strict=True):
-            size = self._num_nodes.get(kind[number], 0)
+            if kind[number] not in self._num_nodes:
+                raise DataError(
+                    f"{name} leads to nodes of {kind[number]}, which the HeteroData has none of; set their x."
+                )
+            size = self._num_nodes[kind[number]]
             if len(end) and not 0 <= int(end.min()) <= int(end.max()) < size:
                 raise DataError(f"Edges of {name} lead outside the {size:,} nodes of {of_end}.")
         return edge_index[0].astype(np.int32), edge_index[1].astype(np.int32)
