@@ -233,7 +233,7 @@ def test_the_same_for_any_number_of_threads_and_after_a_stop() -> None:
         ({"edge_label": torch.ones(EDGES), "neg_sampling": "triplet"}, "Triplets have no edge_label"),
         ({"edge_label": ["a"] * EDGES}, "edge_label must be numbers, one or a row for each of 400 edges"),
         ({"edge_label": torch.ones(EDGES, 0), "neg_sampling": "binary"}, r"for each of 400 edges, got \(400, 0\)"),
-        ({"edge_label_index": (("a", "b"), [[0, 1], [1, 2]])}, "of HeteroData alone may have a type beside them"),
+        ({"edge_label_index": (("a", "b"), [[0, 1], [1, 2]])}, "with a type beside them of HeteroData alone"),
         ({"neg_sampling": ("binary", 1, None, None, 5)}, "neg_sampling has 5 values; it has mode, amount, src_weight"),
         ({"num_neighbors": [0]}, "num_neighbors. must be"), ({"batch_size": 0}, "batch_size must be"),
         ({"data": hetero_data()}, "edge_label_index must be a type of edges"),

@@ -167,8 +167,8 @@ def _as_array(given: Any) -> np.ndarray:
         return np.asarray(as_numpy(given))
     except ValueError:
         raise InputError(
-            "edge_label_index must be edges, whole numbers (2, E), of HeteroData alone may have a type beside them; "
-            "it has rows of different lengths."
+            "edge_label_index must be edges, whole numbers (2, E), with a type beside them of HeteroData alone; got "
+            "rows of different lengths."
         ) from None
 
 
