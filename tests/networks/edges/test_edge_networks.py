@@ -115,6 +115,26 @@ def test_links_that_are_held_out_and_orders_of_nodes_leave_each_edge_its_feature
     assert result.summary["test_auc"] > 0
 
 
+def test_walks_of_weighted_edges_heed_their_weights_beside_features(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    code = rng.choice(60 * 60, 300, replace=False)
+    (tmp_path / "edges.txt").write_text("".join(f"{at // 60} {at % 60} {1 + at % 7}\n" for at in code))
+    features, reading = rng.normal(size=(60, 4)).astype(np.float32), GraphOptions(directed=True)
+    graphs = [
+        write_graph(tmp_path / "edges.txt", tmp_path / f"g{rows is None}", features=features, edge_features=rows,
+                    graph=reading)
+        for rows in (None, np.arange(300, dtype=np.float32)[:, None])
+    ]  # fmt: skip
+    order = np.random.default_rng(2).permutation(60)
+    for objective in ("unsupervised", "links"):
+        model = GAT(objective=objective, hidden=8, heads=2)
+        data = [prepare_graph(model, graph, None, None, None).data for graph in graphs]
+        for without, beside in (data, [in_order(one, order) for one in data]):
+            assert 0 < len(beside.csr.weights) <= 300 and beside.csr.weights.dtype == np.float32
+            for part, right in zip(beside.csr, without.csr, strict=True):
+                np.testing.assert_array_equal(part, right)
+
+
 def pairs(csr: Any) -> list[tuple[int, int]]:
     targets = np.repeat(np.arange(len(csr.indptr) - 1), np.diff(csr.indptr))
     return list(zip(csr.indices.tolist(), targets.tolist(), strict=True))

@@ -1,7 +1,8 @@
 """Features of edges: rows in the order in which edges are given, then by entry of the adjacency, and as batches take
 them.
 
-Legend: E entries of the adjacency, M edges as they are given, K features of an edge, S entries taken.
+Legend: E entries of the adjacency, M edges as they are given, K features of an edge, R rows,
+S entries taken.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from scipy import sparse
 
 from any2vec.data.attributed.features import FeatureRows
 from any2vec.types import Csr
-
-_NONE = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -55,18 +54,26 @@ class EntryRows:
 
 
 class FeaturedCsr(Csr):
-    """In-neighbors of nodes, without weights, whose edges have features."""
+    """In-neighbors of nodes whose edges have features."""
 
     rows: FeatureRows
     """a row for each entry of the graph"""
     place_E: np.ndarray
     """int64 (E,): which of the rows belongs to each entry; (0,): the one at its place"""
+    weight_R: np.ndarray
+    """float32: the weight of the entry to which each of the rows belonged in the graph; (0,): there are none"""
 
     @classmethod
-    def of(cls, csr: Csr, rows: FeatureRows, place_E: np.ndarray = _NONE) -> FeaturedCsr:
+    def of(cls, csr: Csr, rows: FeatureRows) -> FeaturedCsr:
         """A graph, and features of its edges."""
-        found = cls(csr.indptr, csr.indices, np.empty(0, np.float32))
-        found.rows, found.place_E = rows, place_E
+        return cls._of(csr, csr.weights, rows, np.empty(0, np.int64), csr.weights)
+
+    @classmethod
+    def _of(
+        cls, csr: Csr, weight_E: np.ndarray, rows: FeatureRows, place_E: np.ndarray, weight_R: np.ndarray
+    ) -> FeaturedCsr:  # fmt: skip
+        found = cls(csr.indptr, csr.indices, weight_E)
+        found.rows, found.place_E, found.weight_R = rows, place_E, weight_R
         return found
 
     def numbered(self) -> Csr:
@@ -75,8 +82,9 @@ class FeaturedCsr(Csr):
         return Csr(self.indptr, self.indices, self.place_E if len(self.place_E) else np.arange(len(self.indices)))
 
     def again(self, csr: Csr) -> FeaturedCsr:
-        """What has become of `numbered`, with its features."""
-        return self.of(csr, self.rows, csr.weights)
+        """What has become of `numbered`, with its features and weights."""
+        weight_E = self.weight_R[csr.weights] if len(self.weight_R) else self.weight_R
+        return self._of(csr, weight_E, self.rows, csr.weights, self.weight_R)
 
     def take(self, entry_S: np.ndarray | None = None) -> np.ndarray:
         """float32 (S, K): features of some entries, integers (S,) in [0, E); None: of all."""
