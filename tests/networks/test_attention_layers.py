@@ -150,6 +150,10 @@ def test_features_of_edges_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(InputError, match=r"edge_attr must be torch\.float32"):
             any2vec.nn.GATConv(4, 3, edge_dim=2)(x, edge_index, features)
+    given = {"x": x, "edge_index": edge_index, "edge_attr": torch.randn(edge_index.shape[1], 2)}
+    for name, value in given.items():
+        with pytest.raises(InputError, match=f"{name} must be a torch tensor, got ndarray"):
+            any2vec.nn.GATConv(4, 3, edge_dim=2)(**(given | {name: value.numpy()}))
 
 
 @pytest.mark.parametrize("kind", KINDS)

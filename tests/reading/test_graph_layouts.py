@@ -65,6 +65,17 @@ def test_types_of_nodes_are_laid_behind_each_other(tmp_path: Path) -> None:
     assert np.array_equal(found[:PAPERS], rows_of("paper", PAPERS, 5)) and not found[PAPERS:].any()
 
 
+def test_features_of_edges_are_left_out_and_said(tmp_path: Path) -> None:
+    data = hetero(paper=5)
+    data["paper", "by", "author"].edge_attr = data["paper", "by", "author"].edge_index.T.float()
+    with pytest.warns(UserWarning, match="edge_attr of paper__by__author is left out") as found:
+        graph = write_graph(data, tmp_path / "graph")
+    assert found[0].filename == __file__ and edges(graph) == expected() and graph.edge_features is None
+    write_graph(data, tmp_path / "meant", edge_features=False)
+    rows = np.arange(8, dtype=np.float32)[:, None]
+    assert write_graph(data, tmp_path / "own", edge_features=rows).num_edge_features == 1
+
+
 def test_features_of_one_width_share_columns_and_others_do_not(tmp_path: Path) -> None:
     shared = write_graph(hetero(paper=3, topic=3), tmp_path / "shared").features
     apart = write_graph(hetero(paper=3, topic=2), tmp_path / "apart").features

@@ -99,6 +99,12 @@ class _Attention(torch.nn.Module):
         if edge_attr is None or self.lin_edge is None:
             what = "has no edge_dim, and got" if self.lin_edge is None else f"has edge_dim {self.edge_dim}, and got no"
             raise InputError(f"{type(self).__name__} {what} edge_attr; give both, or neither.")
+        if not isinstance(edge_index, Neighbors):
+            check_tensors(source, edge_index)
+        if not isinstance(edge_attr, torch.Tensor):
+            raise InputError(
+                f"edge_attr must be a torch tensor, got {type(edge_attr).__name__}; torch.as_tensor makes one."
+            )
         size = len(edge_index.neighbor_S) if isinstance(edge_index, Neighbors) else edge_index.shape[-1]
         edge_SK = edge_attr[:, None] if edge_attr.ndim == 1 else edge_attr
         if tuple(edge_SK.shape) != (size, self.edge_dim) or edge_SK.dtype != source.dtype:
@@ -106,11 +112,9 @@ class _Attention(torch.nn.Module):
                 f"edge_attr must be {source.dtype} ({size:,}, {self.edge_dim}), a row an edge, got {edge_attr.dtype} "
                 f"{tuple(edge_attr.shape)}."
             )
-        if not isinstance(edge_index, Neighbors):
-            check_tensors(source, edge_index)
-            if (edge_index[1, 1:] < edge_index[1, :-1]).any():
-                order = edge_index[1].argsort(stable=True)
-                return edge_index[:, order], edge_SK.index_select(0, order)
+        if not isinstance(edge_index, Neighbors) and (edge_index[1, 1:] < edge_index[1, :-1]).any():
+            order = edge_index[1].argsort(stable=True)
+            return edge_index[:, order], edge_SK.index_select(0, order)
         return edge_index, edge_SK
 
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,11 +71,11 @@ def write_graph(
     """Write an attributed graph to the folder `out`, and open it.
 
     source: edges, as `read_graph` takes them; or a PyG `Data`, whose x, y, edge_weight, edge_type, edge_attr (of two
-    dimensions) and masks come along,
-    and whose edges have a direction; or a `HeteroData`, whose types of nodes are laid behind each other; or a folder of
-    OGB's raw files. more: fields of `BuildOptions`. Without features the nodes are those of the edges:
-    whole numbers ascending, others in order of first appearance; with features that are a matrix, node r is its row r.
-    Equal edges become one, and their weights are added.
+    dimensions) and masks come along, and whose edges have a direction; or a `HeteroData`, whose types of nodes are laid
+    behind each other, and whose edge_attr is left out, with a warning; or a folder of OGB's raw files. more: fields of
+    `BuildOptions`. Without features the nodes are those of the edges: whole numbers ascending, others in order of first
+    appearance; with features that are a matrix, node r is its row r. Equal edges become one, and their weights are
+    added.
 
     Edges whose ids are whole numbers, of text, Parquet and Arrow files, go through in pieces: memory O(nodes) and some
     500 MB, disk 24 bytes an edge meanwhile. Others, and undirected ones with weights, are read whole. Features of edges
@@ -87,7 +88,7 @@ def write_graph(
     options, reading = options or BuildOptions(), graph or GraphOptions()
     check_folder_free(out, overwrite, FORMAT)
     options = replace(options, **more)
-    if (laid := _laid(source, reading, options.labels is None)) is not None:
+    if (laid := _laid(source, reading, options)) is not None:
         edges, own = laid
         options = replace(options, **{name: value for name, value in own.items() if getattr(options, name) is None})
         return _written(edges, Path(out), options, _opened(options), overwrite)
@@ -119,17 +120,23 @@ def is_given(value: Any) -> bool:
     return value is not None and value is not False
 
 
-def _laid(source: Any, reading: GraphOptions, has_labels: bool) -> tuple[EdgeSource, dict[str, Any]] | None:
+def _laid(source: Any, reading: GraphOptions, options: BuildOptions) -> tuple[EdgeSource, dict[str, Any]] | None:
     """(edges, and what stands beside them) of a graph that has its own features and classes; None: it is edges."""
     if hasattr(source, "edge_index") and hasattr(source, "to_dict"):
         from any2vec.tasks.graphs.objects import of_pyg
 
         pieces, num_nodes, own = of_pyg(source)
         return EdgeSource(Nodes(num_nodes), lambda: iter([pieces]), True, "The PyG data"), own
-    from any2vec.tasks.graphs.layouts import is_ogb, of_hetero, of_ogb
+    from any2vec.tasks.graphs.layouts import is_ogb, of_hetero, of_ogb, with_edge_attr
 
     if hasattr(source, "node_types") and hasattr(source, "edge_types"):
-        return of_hetero(source, has_labels)
+        if options.edge_features is None and (left_out := with_edge_attr(source)):
+            warnings.warn(
+                f"edge_attr of {', '.join(left_out)} is left out: features of edges of HeteroData are not read; "
+                "edge_features=False says that this is meant.",
+                stacklevel=3,
+            )
+        return of_hetero(source, options.labels is None)
     return of_ogb(Path(source), reading.directed) if is_ogb(source) else None
 
 

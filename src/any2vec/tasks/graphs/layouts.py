@@ -170,6 +170,11 @@ def of_hetero(data: Any, has_labels: bool) -> tuple[EdgeSource, dict[str, Any]]:
     return layout.source()
 
 
+def with_edge_attr(data: Any) -> list[str]:
+    """Relations of a `HeteroData`, as `of_hetero` names them, whose edges have features."""
+    return ["__".join(kind) for kind in data.edge_types if data[kind].get("edge_attr") is not None]
+
+
 def is_ogb(source: Any) -> bool:
     """Whether it names a folder of OGB's raw files of a graph of which nodes are to be told."""
     if not isinstance(source, str | Path):
