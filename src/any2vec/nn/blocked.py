@@ -77,6 +77,8 @@ class BlockedGraph:
         if x.dtype != torch.float32 or len(x) != len(self.rest.stop_F1) - 1:
             num = len(self.rest.stop_F1) - 1
             raise InputError(f"x must be float32, {num:,} rows, one a node; got {x.dtype} {tuple(x.shape)}.")
+        if not self.dense:
+            return aggregate(x, self.rest, reduce="sum")
         found: torch.Tensor = _Sum.apply(x, self)
         return found
 
