@@ -8,7 +8,6 @@ Legend: N nodes, E edges, R relations, D nodes that have sampled, S edges, H hop
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -44,7 +43,6 @@ class RelationSampler:
             csrs[kind] = Csr(stop_N1.astype(np.int64), csr.indices[place], np.empty(0, np.float32))
             self._places[kind] = place
         by_kind = dict(zip(csrs, fanouts, strict=True))
-        options = replace(options, fanouts=(1,) * len(fanouts[0]))
         self._sampler = TypedNeighborSampler(csrs, {_NODE: num_nodes}, by_kind, options)
 
     def sample(self, seeds: np.ndarray, epoch: int = 0, batch: int = 0, with_edges: bool = False) -> Neighborhood:
