@@ -80,6 +80,11 @@ def config_of(estimator: Any) -> Any:
     return models[model](**chosen)
 
 
+def options_of(estimator: Any, kind: type) -> Any:
+    """The options of a kind that the parameters of its fields' names hold."""
+    return kind(**{item.name: getattr(estimator, item.name) for item in fields(kind)})
+
+
 class Embedder(TransformerMixin, BaseEstimator):
     """What embedders share: building the config, fitting, looking rows up."""
 
@@ -92,7 +97,7 @@ class Embedder(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Any:
         """Train on `X`; `y` is ignored. Sets `embeddings_`, `summary_` and `n_features_out_`; returns self."""
         values = self.get_params(deep=False)
-        options = self._options(**{item.name: values[item.name] for item in fields(self._options)})
+        options = options_of(self, self._options)
         run = {name: values[name] for name in _RUN}
         data = X if values.get("graph") is None else values["graph"]
         result = any2vec.fit(config_of(self), data, **run, **{self._reads: options})

@@ -21,7 +21,7 @@ from any2vec.data.io.files import is_table
 from any2vec.data.options import GraphOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
-from any2vec.estimators.base import OWN, config_of, with_parameters
+from any2vec.estimators.base import OWN, config_of, options_of, with_parameters
 from any2vec.tasks.layers.prepare import answer_nodes, is_class
 
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
@@ -161,7 +161,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):
         chosen = {item.name: values[item.name] for item in fields(any2vec.GAMLP) if values[item.name] is not OWN}
         if own is not None:
             del chosen["psi"]
-        options = GraphOptions(**{item.name: values[item.name] for item in fields(GraphOptions)})
+        options = options_of(self, GraphOptions)
         nodes = any2vec.NodeOptions(features=X, labels=y, split=split, psi=own)
         result = any2vec.fit(
             any2vec.GAMLP(**chosen), graph, epochs=values["epochs"], threads=values["threads"], seed=values["seed"],

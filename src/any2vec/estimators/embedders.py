@@ -7,7 +7,6 @@ is imported with this module, which `import any2vec` does not load.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from any2vec.data.io.files import is_table
 from any2vec.data.options import GraphOptions, TripleOptions
 from any2vec.data.text.columns import Column
 from any2vec.data.text.text import TextOptions
-from any2vec.estimators.base import Embedder, vectors_of, with_parameters
+from any2vec.estimators.base import Embedder, options_of, vectors_of, with_parameters
 from any2vec.evaluate.triples import evaluate_triple_file
 
 
@@ -40,7 +39,7 @@ class WordEmbedder(Embedder):
     def transform(self, X: Iterable[str | Sequence[Any]]) -> np.ndarray:
         """Mean vectors of documents: float32 (len(X), dim). Raises NotFittedError before `fit`."""
         embeddings, vectors = self._fitted(), []
-        options = TextOptions(**{item.name: getattr(self, item.name) for item in fields(TextOptions)})
+        options = options_of(self, TextOptions)
         for document in Column(X, None, options.column).values() if is_table(X) else X:
             rows = embeddings.rows(options.words(document))
             rows = rows[rows >= 0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,7 +18,7 @@ from any2vec.data.attributed.graph import AttributedGraph, is_attributed
 from any2vec.data.options import GraphOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
-from any2vec.estimators.base import config_of, with_parameters
+from any2vec.estimators.base import config_of, options_of, with_parameters
 from any2vec.estimators.classifiers import classes_named
 from any2vec.evaluate.graph.scores import score_of
 from any2vec.models.networks.config import AttentionNetwork, GraphNetwork, objective_name
@@ -122,8 +121,7 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
         y, split: False: they are not asked for; None: the graph's own, of the split where its classes are, too.
         """
         split = False if split is None and y is not None else split
-        values = self.get_params(deep=False)
-        options = GraphOptions(**{item.name: values[item.name] for item in fields(GraphOptions)})
+        options = options_of(self, GraphOptions)
         if isinstance(graph, AttributedGraph) or is_attributed(graph):
             if features is not None or options != GraphOptions():
                 what = "features" if features is not None else "the options of reading"
