@@ -62,6 +62,16 @@ def test_a_run_that_left_nothing_is_begun_anew_with_any_settings(text: Path) -> 
     assert any2vec.fit(MODEL, text, out=out, threads=1, epochs=1, resume=True).summary["epochs"] == 1
 
 
+def test_a_finished_run_whose_summary_is_damaged(text: Path) -> None:
+    out = text.parent / "out"
+    any2vec.fit(MODEL, text, out=out, threads=1, epochs=1)
+    any2vec.fit(MODEL, text, out=out, threads=1, epochs=1, resume=True)
+    about = (out / "run.json").read_text()
+    (out / "run.json").write_text(about.replace("items_per_s", "items_per_t"))
+    with pytest.raises(InputError, match=r"out is no run that can go on \(run\.json has no checksum or another\)"):
+        any2vec.fit(MODEL, text, out=out, threads=1, epochs=1, resume=True)
+
+
 def test_the_same_command_again_where_a_checkpoint_lies(text: Path) -> None:
     out = text.parent / "out"
     out.mkdir()

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from any2vec._version import __version__
 from any2vec.checks import parse_json
 from any2vec.data.attributed.predictions import PREDICTIONS
+from any2vec.data.io.cache import digest_of
 from any2vec.data.io.folder_lock import FolderLock
 from any2vec.data.io.storage import (
     RESULT_FORMAT,
@@ -43,6 +44,8 @@ _WHOLE = "meta.json"
 """the result is whole where it is"""
 _FILES = "files"
 """names of the files of a result, in its run.json"""
+_CHECKSUM = "checksum"
+"""that of the settings and the summary of a finished run, in its run.json"""
 ABOUT, _LOG = "run.json", "progress.jsonl"
 _NEW_ABOUT, _NEW_LOG = "run.new.json", "progress.new.jsonl"
 """those of a run that is to replace the result beside them; where the first is, the checkpoint is of that run"""
@@ -214,6 +217,7 @@ def write_result(
                     part.write(temporary)
             embeddings.save_into(aside)
             about = {"settings": settings, "summary": summary, "threads": summary["threads"]}
+            about[_CHECKSUM] = _checksum(about)
             write_about(aside / ABOUT, about | {_FILES: sorted(path.name for path in aside.iterdir())})
             with stops_go_to(lambda *_: None):
                 _put_in_place(aside, out)
@@ -253,8 +257,14 @@ def note_restarts(file: Path, restarts: int) -> None:
     """Add to the summary in that file how often the hosts of the run were started again."""
     about = parse_json(file.read_text(encoding="utf-8"))
     about["summary"]["restarts"] = about["summary"].get("restarts", 0) + restarts
+    if _CHECKSUM in about:  # streams have none
+        about[_CHECKSUM] = _checksum(about)
     with atomic_file(file) as temporary:
         write_json(temporary, about)
+
+
+def _checksum(about: dict[str, Any]) -> str:
+    return digest_of([about["settings"], about["summary"]])
 
 
 def write_about(path: Path, metadata: dict[str, Any]) -> None:
@@ -329,11 +339,13 @@ def open_finished(out: Path, settings: dict[str, Any]) -> tuple[Embeddings, dict
     """(embeddings, summary) of a run that was finished before.
 
     Raises:
-        InputError: it had other settings, or run.json cannot be read.
+        InputError: it had other settings, or run.json cannot be read or is damaged.
     """
     try:
         about = parse_json((out / ABOUT).read_text(encoding="utf-8"))
         former, summary = about["settings"], about["summary"]
+        if about.get(_CHECKSUM) != _checksum(about):
+            raise ValueError("run.json has no checksum or another")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{out} is no run that can go on ({error}); choose another folder or --overwrite.") from error
     check_settings(out, former, settings)
