@@ -40,7 +40,7 @@ class NeighborOptions:
 
     def __post_init__(self) -> None:
         fanouts: Any = self.fanouts
-        if not isinstance(fanouts, Sequence) or not fanouts or not all(map(_is_fanout, fanouts)):
+        if not isinstance(fanouts, Sequence) or not fanouts or not all(map(is_fanout, fanouts)):
             raise InputError(
                 f"fanouts (num_neighbors) must be whole numbers from 1 to {MAX_FANOUT:,} (or -1: all neighbors), one a "
                 f"hop, got {self.fanouts!r}."
@@ -51,12 +51,28 @@ class NeighborOptions:
             raise InputError("labor samples without replacement; leave replace out.")
 
 
-def _is_fanout(fanout: Any) -> bool:
-    return (
-        isinstance(fanout, Integral)
-        and not isinstance(fanout, bool)
-        and (fanout == -1 or 1 <= int(fanout) <= MAX_FANOUT)
-    )
+def is_fanout(fanout: Any, least: int = 1) -> bool:
+    """Whether it says how many neighbors are sampled: -1, all of them, or from `least` to 65,536."""
+    is_whole = isinstance(fanout, Integral) and not isinstance(fanout, bool)
+    return is_whole and (fanout == -1 or least <= int(fanout) <= MAX_FANOUT)
+
+
+def hop_key(options: NeighborOptions, epoch: int, batch: int, hop: int, relation: int = 0) -> np.uint64:
+    """Key of a hop's draws along the edges of a type, by its number."""
+    from any2vec.kernels.common.rng import PURPOSE_NEIGHBOR, stream_key
+
+    key = int(stream_key(options.seed, PURPOSE_NEIGHBOR, epoch))
+    number = batch + 1 if options.key == "batch" else 0
+    return stream_key(key, relation << 16 | hop, number)
+
+
+def edge_index_of(stop_D1: np.ndarray, neighbor_S: np.ndarray) -> np.ndarray:
+    """int64 (2, S): (neighbor, node that has sampled it); those of node number d are [stop[d], stop[d + 1])."""
+    from any2vec.kernels.graph.neighbors import write_edge_index
+
+    found = np.empty((2, len(neighbor_S)), np.int64)
+    write_edge_index(stop_D1, neighbor_S, found)
+    return found
 
 
 class Neighborhood(NamedTuple):
@@ -77,11 +93,7 @@ class Neighborhood(NamedTuple):
 
     def edge_index(self) -> np.ndarray:
         """int64 (2, S): (neighbor, node that has sampled it), by hop."""
-        from any2vec.kernels.graph.neighbors import write_edge_index
-
-        found = np.empty((2, len(self.neighbor_S)), np.int64)
-        write_edge_index(self.stop_D1, self.neighbor_S, found)
-        return found
+        return edge_index_of(self.stop_D1, self.neighbor_S)
 
 
 @dataclass
@@ -120,6 +132,24 @@ class ThreadScratch:
         return found
 
 
+class SampledRows:
+    """Rows of neighbors, and what the kernels draw from them by.
+
+    csr: whose rows are sampled; with weights, by the law `weighted`, alias tables of 8 bytes an entry are made.
+    """
+
+    def __init__(self, csr: Csr, law: str) -> None:
+        from any2vec.kernels.common.alias import build_row_alias
+        from any2vec.kernels.graph import neighbors
+
+        is_weighted = law == "weighted"
+        self.csr = csr
+        self.law: int = getattr(neighbors, law.upper())
+        none = (np.empty(0, np.uint32), np.empty(0, np.int32))
+        self.alias = build_row_alias(csr.indptr, csr.weights) if is_weighted else none
+        self.weights = csr.weights if is_weighted else np.empty(0, np.float32)
+
+
 class NeighborSampler:
     """Samples of a graph's neighbors; any number of threads may call it at once.
 
@@ -134,17 +164,11 @@ class NeighborSampler:
     """
 
     def __init__(self, csr: Csr, options: NeighborOptions) -> None:
-        from any2vec.kernels.common.alias import build_row_alias
-        from any2vec.kernels.graph import neighbors
-
         if options.law == "weighted" and len(csr.weights) == 0:
             raise InputError("The graph has no weights, so it cannot be sampled by them; take the law uniform.")
         self.csr, self.options = csr, options
         self.num_nodes = len(csr.indptr) - 1
-        self._law: int = getattr(neighbors, options.law.upper())
-        none = (np.empty(0, np.uint32), np.empty(0, np.int32))
-        self._alias = build_row_alias(csr.indptr, csr.weights) if options.law == "weighted" else none
-        self._weights = csr.weights if options.law == "weighted" else np.empty(0, np.float32)
+        self._rows = SampledRows(csr, options.law)
         self._scratch = ThreadScratch(self.num_nodes)
 
     def sample(self, seeds: np.ndarray, epoch: int = 0, batch: int = 0, with_edges: bool = False) -> Neighborhood:
@@ -157,7 +181,7 @@ class NeighborSampler:
         """
         from any2vec.kernels.graph import neighbors
 
-        seed_B = self._checked(seeds)
+        seed_B, rows = self._checked(seeds), self._rows
         scratch = self._scratch.of_thread()
         found = scratch.room("found", len(seed_B) + 1, np.int32)
         num, hops, sampled = len(seed_B), [len(seed_B)], 0
@@ -182,8 +206,8 @@ class NeighborSampler:
             repeats = self.options.replace and fanout >= 0
             before, first = first, num
             num = neighbors.sample_hop(
-                self.csr.indices, *self._alias, self._weights, found[before:num], *counted, self._law, repeats,
-                self._key(epoch, batch, hop), scratch.base, scratch.seen, found, num, place, local, edge,
+                rows.csr.indices, *rows.alias, rows.weights, found[before:num], *counted, rows.law, repeats,
+                hop_key(self.options, epoch, batch, hop), scratch.base, scratch.seen, found, num, place, local, edge,
             )  # fmt: skip
             sampled += total
             hops.append(num - first)
@@ -192,13 +216,6 @@ class NeighborSampler:
         taken = scratch.arrays["edge"][:sampled].copy() if with_edges else np.empty(0, np.int64)
         local = scratch.arrays["local"][:sampled].copy()
         return Neighborhood(found[:num].copy(), stop[: first + 1].copy(), local, taken, tuple(hops), tuple(edges))
-
-    def _key(self, epoch: int, batch: int, hop: int) -> np.uint64:
-        from any2vec.kernels.common.rng import PURPOSE_NEIGHBOR, stream_key
-
-        key = int(stream_key(self.options.seed, PURPOSE_NEIGHBOR, epoch))
-        number = batch + 1 if self.options.key == "batch" else 0
-        return stream_key(key, hop, number)
 
     def _checked(self, seeds: np.ndarray) -> np.ndarray:
         seed_B = np.asarray(seeds)

@@ -9,13 +9,21 @@ Legend: M nodes of a type that are found, D of them have sampled, S edges of a t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from any2vec.errors import InputError
-from any2vec.sampling.neighbors import MAX_FANOUT, NeighborOptions, Scratch, ThreadScratch
+from any2vec.sampling.neighbors import (
+    MAX_FANOUT,
+    NeighborOptions,
+    SampledRows,
+    Scratch,
+    ThreadScratch,
+    edge_index_of,
+    hop_key,
+    is_fanout,
+)
 from any2vec.types import Csr
 
 EdgeType = tuple[str, str, str]
@@ -36,11 +44,7 @@ class TypedEdges(NamedTuple):
 
     def edge_index(self) -> np.ndarray:
         """int64 (2, S): (source, target that has sampled it), by hop."""
-        from any2vec.kernels.graph.neighbors import write_edge_index
-
-        found = np.empty((2, len(self.neighbor_S)), np.int64)
-        write_edge_index(self.stop_D1, self.neighbor_S, found)
-        return found
+        return edge_index_of(self.stop_D1, self.neighbor_S)
 
 
 class TypedNeighborhood(NamedTuple):
@@ -53,19 +57,13 @@ class TypedNeighborhood(NamedTuple):
     edges: dict[EdgeType, TypedEdges]
 
 
-class _Relation:
+class _Relation(NamedTuple):
     """Edges of a type, and how they are sampled."""
 
-    def __init__(self, number: int, kind: EdgeType, csr: Csr, fanouts: tuple[int, ...], law: str) -> None:
-        from any2vec.kernels.common.alias import build_row_alias
-        from any2vec.kernels.graph import neighbors
-
-        is_weighted = law == "weighted" and len(csr.weights) > 0
-        self.number, self.kind, self.csr, self.fanouts = number, kind, csr, fanouts
-        self.law: int = neighbors.WEIGHTED if is_weighted else neighbors.LABOR if law == "labor" else neighbors.UNIFORM
-        none = (np.empty(0, np.uint32), np.empty(0, np.int32))
-        self.alias = build_row_alias(csr.indptr, csr.weights) if is_weighted else none
-        self.weights = csr.weights if is_weighted else np.empty(0, np.float32)
+    number: int
+    kind: EdgeType
+    rows: SampledRows
+    fanouts: tuple[int, ...]
 
 
 class _Nodes:
@@ -121,7 +119,8 @@ class TypedNeighborSampler:
             raise InputError("The graph has no weights, so it cannot be sampled by them; take the law uniform.")
         self.num_nodes, self.options, self.num_hops = dict(num_nodes), options, hops.pop() if hops else 0
         self._relations = [
-            _Relation(number, kind, csr, by_type[kind], options.law) for number, (kind, csr) in enumerate(csrs.items())
+            _Relation(number, kind, SampledRows(csr, _law_of(csr, options.law)), by_type[kind])
+            for number, (kind, csr) in enumerate(csrs.items())
         ]
         self._scratch = {kind: ThreadScratch(number) for kind, number in num_nodes.items()}
 
@@ -167,7 +166,7 @@ class TypedNeighborSampler:
         """Sample along one type of edge for the nodes of one hop."""
         from any2vec.kernels.graph import neighbors
 
-        first, end, fanout, sampled = dst.first, dst.stop, relation.fanouts[at[2]], edges.sampled
+        rows, first, end, fanout, sampled = relation.rows, dst.first, dst.stop, relation.fanouts[at[2]], edges.sampled
         size = end - first
         edges.stop = stop = edges.room("stop", end + 1, np.int64, first + 1)
         if fanout == 0 or size == 0:
@@ -177,26 +176,18 @@ class TypedNeighborSampler:
         starts, degrees = dst.scratch.room("starts", size, np.int64), dst.scratch.room("degrees", size, np.int64)
         counted = (starts[:size], degrees[:size], stop[first : end + 1])
         replace = self.options.replace
-        total, widest = neighbors.count_samples(relation.csr.indptr, dst.found[first:end], fanout, replace, *counted)
+        total, widest = neighbors.count_samples(rows.csr.indptr, dst.found[first:end], fanout, replace, *counted)
         src.found = src.scratch.room("found", min(src.num + total, src.num_nodes) + 1, np.int32, src.num)
         local = edges.room("local", sampled + total, np.int32, sampled)
         edge = edges.room("edge", sampled + total, np.int64, sampled) if with_edges else np.empty(0, np.int64)
         place = dst.scratch.room("place", max(widest, neighbors.CHUNK), np.int64)
         src.num = neighbors.sample_hop(
-            relation.csr.indices, *relation.alias, relation.weights, dst.found[first:end], *counted, relation.law,
-            replace and fanout > 0, self._key(relation.number, *at), src.scratch.base, src.scratch.seen, src.found,
-            src.num, place, local, edge,
+            rows.csr.indices, *rows.alias, rows.weights, dst.found[first:end], *counted, rows.law,
+            replace and fanout > 0, hop_key(self.options, *at, relation.number), src.scratch.base, src.scratch.seen,
+            src.found, src.num, place, local, edge,
         )  # fmt: skip
         edges.sampled += total
         edges.by_hop.append(total)
-
-    def _key(self, relation: int, epoch: int, batch: int, hop: int) -> np.uint64:
-        """Of the first type of edge that of `NeighborSampler`."""
-        from any2vec.kernels.common.rng import PURPOSE_NEIGHBOR, stream_key
-
-        key = int(stream_key(self.options.seed, PURPOSE_NEIGHBOR, epoch))
-        number = batch + 1 if self.options.key == "batch" else 0
-        return stream_key(key, relation << 16 | hop, number)
 
     def _checked(self, kind: str, seeds: np.ndarray) -> np.ndarray:
         seed_B, number = np.asarray(seeds), self.num_nodes[kind]
@@ -226,16 +217,17 @@ def _result(
     return TypedNeighborhood(found_nodes, {kind: tuple(of_type.by_hop) for kind, of_type in nodes.items()}, sampled)
 
 
+def _law_of(csr: Csr, law: str) -> str:
+    """Types without weights are sampled uniformly."""
+    return "uniform" if law == "weighted" and not len(csr.weights) else law
+
+
 def _checked_fanouts(kind: EdgeType, fanouts: Any) -> tuple[int, ...]:
     """Those of a type of edge."""
     is_row = isinstance(fanouts, Sequence) and not isinstance(fanouts, str) and len(fanouts) > 0
-    if not is_row or not all(map(_is_fanout, fanouts)):
+    if not is_row or not all(is_fanout(fanout, 0) for fanout in fanouts):
         raise InputError(
             f"num_neighbors of {'__'.join(kind)} must be whole numbers from 0 to {MAX_FANOUT:,} (or -1: all "
             f"neighbors), one a hop, got {fanouts!r}."
         )
     return tuple(int(fanout) for fanout in fanouts)
-
-
-def _is_fanout(fanout: Any) -> bool:
-    return isinstance(fanout, Integral) and not isinstance(fanout, bool) and -1 <= int(fanout) <= MAX_FANOUT
