@@ -179,6 +179,52 @@ def test_items_are_recommended(tmp_path: Path) -> None:
             assert status == code and is_sentence(said)
 
 
+def test_values_of_clicks_are_recommended(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="models of clicks need torch")
+    from any2vec.models.clicks.ranking import rank_values
+
+    (tmp_path / "shop.toml").write_text(
+        'label = "bought"\ncategorical = ["user", "product", "shop"]\n\n'
+        '[column.user]\nids = "vocabulary"\n[column.product]\nids = "vocabulary"\n'
+    )
+    rng = np.random.default_rng(1)
+    rows = [
+        {
+            "user": f"u{user}",
+            "product": f"p{product}",
+            "shop": f"s{product % 3}",
+            "bought": int(user % 4 == product % 4),
+        }
+        for user, product in rng.integers(0, 12, (400, 2)).tolist()
+    ]
+    a2v.fit(a2v.LogisticRegression(), rows, schema=tmp_path / "shop.toml", epochs=1, threads=1, out=tmp_path / "shop")
+    scorer, runs = a2v.ClickScorer.load(tmp_path / "shop"), catalog.Catalog({"shop": tmp_path / "shop"})
+    with Server(app.make_app(runs, SMALL), "127.0.0.1", 0) as running:
+
+        def answers(**content: Any) -> Any:
+            return ask(running.port, "/runs/shop/recommend", content)
+
+        contexts = [{"user": "u1"}, {"user": "u2", "shop": "s1"}]
+        status, found = answers(contexts=contexts, column="product", k=3, exclude=[[], ["p3", "none"]])
+        assert status == 200
+        for line, context, left_out in zip(found["answers"], contexts, ([], ["p3"]), strict=True):
+            every = [pair for pair in rank_values(scorer, context, "product", 12) if pair[0] not in left_out]
+            assert pairs(line) == [(value, pytest.approx(score)) for value, score in every[:3]]
+        hashed = answers(contexts=contexts[:1], column="shop", values=["s2", "s0", "s2"])[1]["answers"][0]
+        assert {one["key"] for one in hashed} == {"s0", "s2"} and hashed[0]["score"] >= hashed[1]["score"]
+        assert answers(contexts=[], column="product")[1] == {"answers": []}
+        for content, code in (
+            ({"users": ["u1"]}, 400), ({"contexts": contexts}, 400),
+            ({"contexts": [{"user": "x"}], "column": "product"}, 404),
+            ({"contexts": contexts, "column": "shop"}, 400), ({"contexts": contexts, "column": "bought"}, 400),
+            ({"contexts": contexts, "column": "product", "exclude": [[]]}, 400),
+            ({"contexts": [{"user": "u1"}], "column": "product", "exclude": [[f"p{n}" for n in range(12)]]}, 400),
+            ({"contexts": [{"mood": "u1"}], "column": "product"}, 400),
+        ):  # fmt: skip
+            status, said = answers(**content)
+            assert status == code and is_sentence(said), (content, said)
+
+
 def is_sentence(answer: Any) -> bool:
     said = answer["error"]
     return set(answer) == {"error"} and said.endswith(".") and "\n" not in said and 10 < len(said) <= 520

@@ -149,15 +149,18 @@ class Predictions(_Message):
 
 
 class RecommendRequest(_Message):
-    """Users, and what each is not to be told."""
+    """Users of implicit feedback; of a model of clicks contexts, and the column whose values are ranked for them."""
 
-    users: list[Key]
+    users: list[Key] | None = None
+    contexts: list[dict[str, Value]] | None = Field(None, description="what is known of each row, by column")
+    column: StrictStr | None = Field(None, description="a column of one category, whose values are ranked")
+    values: list[Key] | None = Field(None, description="those that are ranked; null: those of training")
     k: K = 10
-    exclude: list[list[Key]] | None = Field(None, description="items that are left out, a list for each user")
+    exclude: list[list[Key]] | None = Field(None, description="left out: a list for each user or context")
 
 
 class Recommendations(_Message):
-    """By user, in their order, best first."""
+    """By user or context, in their order, best first; scores of a model of clicks are probabilities."""
 
     answers: list[list[Neighbor]]
 
@@ -255,20 +258,45 @@ def predict(run: ServedRun, asked: PredictRequest, limits: Limits, deadline: Dea
 
 
 def recommend(run: ServedRun, asked: RecommendRequest, limits: Limits, deadline: Deadline) -> dict[str, Any]:
-    """As `Recommender.recommend`; items that are unknown are left out of exclude."""
+    """As `Recommender.recommend` and `rank_values`; items that are unknown are left out of exclude."""
+    is_clicks = run.task == "clicks"
+    wanted: list[Any] | None = asked.contexts if is_clicks else asked.users
+    others = [asked.users] if is_clicks else [asked.contexts, asked.column, asked.values]
+    if wanted is None or any(other is not None for other in others) or (is_clicks and asked.column is None):
+        noun = "contexts and column" if is_clicks else "users"
+        raise InputError(f"{run.name} is a run of {run.task}; give {noun}.")
     limits.check_k(asked.k)
-    exclude = asked.exclude if asked.exclude is not None else [[]] * len(asked.users)
-    limits.check_items("users and items", len(asked.users) + sum(map(len, exclude)))
-    if len(exclude) != len(asked.users):
-        raise InputError(f"exclude has a list for each of the {len(asked.users)} users, got {len(exclude)}.")
+    exclude = asked.exclude if asked.exclude is not None else [[]] * len(wanted)
+    limits.check_items("users, contexts and items", len(wanted) + sum(map(len, [*exclude, asked.values or []])))
+    if len(exclude) != len(wanted):
+        raise InputError(f"exclude has a list for each of the {len(wanted)} asked for, got {len(exclude)}.")
+    pairs = list(zip(wanted, exclude, strict=True))
+    if is_clicks:
+        return {"answers": [_ranked(run, asked, *pair, deadline) for pair in pairs]}
     scorer: Recommender = run.scorer
     found: list[Any] = []
-    for piece in _pieces(list(zip(asked.users, exclude, strict=True)), deadline):
+    for piece in _pieces(pairs, deadline):
         left_out = [row_E[row_E >= 0] for row_E in (scorer.items.rows(items) for _, items in piece)]
         indptr_B = np.cumsum([0, *map(len, left_out)])
         row_B, left_out_E = scorer.rows_of([user for user, _ in piece]), np.concatenate(left_out).astype(np.int32)
         found += map(_listed, scorer.named(*scorer.best_apart_from(row_B, asked.k, indptr_B, left_out_E)))
     return {"answers": found}
+
+
+def _ranked(
+    run: ServedRun, asked: RecommendRequest, context: dict[str, Any], exclude: Sequence[int | str], deadline: Deadline
+) -> list[dict[str, Any]]:
+    """The best values of a column for a context."""
+    from any2vec.models.clicks.ranking import rank_values  # PyTorch is there where models of clicks are
+
+    values = None if asked.values is None else [*map(str, asked.values)]
+    with run.lock:
+        deadline.check()
+        found = rank_values(
+            run.scorer, context, str(asked.column), asked.k, values=values, exclude={*map(str, exclude)}
+        )
+    _finite(np.array([probability for _, probability in found]))
+    return _listed(found)
 
 
 OPERATIONS = (
@@ -278,7 +306,7 @@ OPERATIONS = (
     Operation("score", ScoreRequest, Scores, score, ("clicks", "triples")),
     Operation("classes", ClassesRequest, Classes, classes, ("graphs", "layers")),
     Operation("predict", PredictRequest, Predictions, predict, ("triples",)),
-    Operation("recommend", RecommendRequest, Recommendations, recommend, ("recommend",)),
+    Operation("recommend", RecommendRequest, Recommendations, recommend, ("recommend", "clicks")),
 )
 
 

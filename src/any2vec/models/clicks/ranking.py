@@ -5,7 +5,7 @@ Letters: N rows of data, V candidate values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,9 @@ from any2vec.models.clicks.scorer import ClickScorer
 
 
 def rank_values(
-    scorer: ClickScorer, context: Mapping[str, Any], column: str, k: int = 10, seen: Any = None
-) -> Neighbors:
+    scorer: ClickScorer, context: Mapping[str, Any], column: str, k: int = 10, seen: Any = None, *,
+    values: Sequence[str] | None = None, exclude: Collection[str] = (),
+) -> Neighbors:  # fmt: skip
     """The k values of a column that are most likely clicked in a context, best first: (value, probability).
 
     Each candidate is scored as a row of data: with the context's values, and nothing in all other columns.
@@ -31,6 +32,7 @@ def rank_values(
         column: a categorical one. Its candidates are the values of training where the schema keeps them (ids =
             "vocabulary"), else those in `seen`.
         seen: data like those of training: values that stand there with the first column of the context are left out.
+        values: the candidates, in place of these. exclude: values that are left out, too.
 
     Raises:
         InputError: a column is not in the schema or cannot be ranked, or there are no candidates.
@@ -46,18 +48,21 @@ def rank_values(
             raise InputError(f"The context has no column {name!r} to give; {did_you_mean(name, others)}")
     _check_known(scorer, context)
     pairs = [] if seen is None else list(_pairs(seen, schema, ranked.source, sources[next(iter(context), column)]))
-    if ranked.ids == "vocabulary":
+    if values is not None:
+        candidates = [*dict.fromkeys(values)]
+    elif ranked.ids == "vocabulary":
         candidates = [*scorer.encoder.vocabularies[column].keys]
     else:
         candidates = sorted({value for value, _ in pairs})
     first = next(iter(context.values()), None)
-    own = {value for value, of in pairs if first is not None and of == str(first)}
+    own = {value for value, of in pairs if first is not None and of == str(first)}.union(exclude)
     candidates = [value for value in candidates if value not in own]
     if not candidates:
+        keeps_none = ranked.ids != "vocabulary" and values is None
         raise InputError(
-            f"There are no values of {column} to rank: its rows are hashed, which keeps no values, so give data that "
-            f'hold them (seen, --exclude-seen), or train with ids = "vocabulary".' if ranked.ids != "vocabulary" else
-            f"All values of {column} have been seen in this context."
+            f"There are no values of {column} to rank: its rows are hashed, which keeps no values, so give them "
+            f'(values), or data that hold them (seen, --exclude-seen), or train with ids = "vocabulary".'
+            if keeps_none else f"All values of {column} have been seen in this context."
         )  # fmt: skip
     given = {sources[name]: str(value) for name, value in context.items()}
     table = {name: [given.get(name, "")] * len(candidates) for name in schema.needed} | {ranked.source: candidates}
