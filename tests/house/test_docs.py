@@ -179,6 +179,14 @@ def test_python_of_the_readme_and_of_words(page: Path, clone: Path, monkeypatch:
     assert "list" in output.getvalue()
 
 
+def test_python_of_the_front_page() -> None:
+    (code,) = blocks(ROOT / "docs" / "index.md", "python")
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, "index.md", "exec"), {})
+    assert output.getvalue().count("('") == 3
+
+
 def test_the_readme_is_read_in_minutes() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     lines = text.splitlines()

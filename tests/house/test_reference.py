@@ -145,3 +145,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
     page = (tmp_path / "site" / "api" / "models.html").read_text(encoding="utf-8")
     assert 'id="any2vec.SkipGram.window"' in page
+    assert "Annotated" not in page and "subsampling threshold, 0..1; 0: off" in page
+    for gallery in ("reports", "index", "clicks"):
+        pictures = re.findall(r'<img[^>]* src="([^"]+)"', (tmp_path / "site" / f"{gallery}.html").read_text("utf-8"))
+        assert pictures and all((tmp_path / "site" / picture).is_file() for picture in pictures), gallery
