@@ -50,9 +50,11 @@ def size(num_bytes: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """`0.8 s`, `42 s`, `3:05 min`, `2:03:05 h`."""
+    """`37 ms`, `0.8 s`, `42 s`, `3:05 min`, `2:03:05 h`."""
     if seconds is None or not math.isfinite(seconds):
         return "unknown"
+    if 0 < seconds < 0.095:
+        return f"{1000 * seconds:.2g} ms"
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 99.5:

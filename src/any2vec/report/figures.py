@@ -16,13 +16,14 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 from PIL import Image
 
 from any2vec.report.items import OTHER, MapItems
 from any2vec.report.layout import place_labels
 from any2vec.report.page import COLORS, DARK_COLORS
 from any2vec.report.stages import StageSeconds
+from any2vec.report.tables import spell_name
 from any2vec.units import number, size
 
 LABEL_LENGTH = 22
@@ -144,7 +145,7 @@ FEWEST_POINTS = 3
 
 
 def draw_curves(progress: list[dict[str, Any]], theme: Theme) -> bytes | None:
-    """A PNG with loss, items/s and memory over seconds of training; dotted lines where an epoch ends.
+    """A PNG with loss, items/s and memory over seconds of training; dotted lines at `epoch_ends`.
 
     Sizes begin at 0. None where no curve has as many points as `FEWEST_POINTS`.
     """
@@ -174,7 +175,8 @@ def draw_curves(progress: list[dict[str, Any]], theme: Theme) -> bytes | None:
                 axes.set_ylim(0, 1.06 * max(points[:, 1].max(), 1e-9))
                 axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _, spell=spell: spell(value)))
             axes.set_xlim(0, 1.02 * max(points[-1, 0], 1e-9))
-            _mark_epochs(axes, progress, theme)
+            for second in epoch_ends(progress):
+                axes.axvline(second, color=theme.faint, linewidth=0.7, linestyle=":", zorder=0)
             _finish(axes, theme, "seconds of training")
             axes.xaxis.set_major_locator(MaxNLocator(5))
         return _png(figure)
@@ -190,7 +192,7 @@ def draw_validation(epochs: Sequence[dict[str, Any]], best_epoch: int, theme: Th
         ):
             axes.plot([one["epoch"] for one in epochs], [one.get(name) for one in epochs], color=color, linewidth=1.8)
             axes.axvline(best_epoch, color=theme.text, linewidth=1.0, linestyle=":", zorder=1)
-            axes.set_title(name.replace("_", " "), loc="left", fontsize=10, fontweight="bold")
+            axes.set_title(spell_name(name), loc="left", fontsize=10, fontweight="bold")
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
             _finish(axes, theme, "epoch")
         return _png(figure)
@@ -232,11 +234,12 @@ def draw_monitors(summary: dict[str, Any], theme: Theme) -> bytes:
             axes.set_title(title, loc="left", color=theme.text, fontsize=10)
             if any(np.nanmax(line.get_ydata(), initial=0.0) > 0 for line in axes.lines):
                 axes.set_yscale("log")
-                axes.yaxis.set_major_formatter(LogFormatter())  # the usual one writes formulas, which are switched off
-                axes.yaxis.set_minor_formatter(LogFormatter())
+                # the usual ones write formulas, which are switched off
+                axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+                axes.yaxis.set_minor_formatter(NullFormatter())
+            _finish(axes, theme, "epoch", "both")
             if len(lines) > 1:
-                axes.legend(frameon=False, fontsize=7, ncols=2)
-            _finish(axes, theme, "epoch")
+                figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize=8)
         return _png(figure)
 
 
@@ -267,17 +270,19 @@ def _points(progress: list[dict[str, Any]], name: str) -> np.ndarray:
     return np.asarray(known[np.isfinite(known).all(axis=1)])
 
 
-def _mark_epochs(axes: Axes, progress: list[dict[str, Any]], theme: Theme) -> None:
+MOST_ENDS = 12
+"""lines that end an epoch; more of them would hide the curve"""
+
+
+def epoch_ends(progress: list[dict[str, Any]]) -> list[float]:
+    """Seconds at which epochs ended; none where they are shorter than the time between records, or too many."""
     steps = [
         (after["epoch"] - before["epoch"], before["seconds"])
         for before, after in pairwise(progress)
         if all(one.get(name) is not None for one in (before, after) for name in ("epoch", "seconds"))
     ]
-    if any(step > 1 for step, _ in steps):  # epochs shorter than the time between records: their ends are not known
-        return
-    for step, second in steps:
-        if step == 1:
-            axes.axvline(second, color=theme.faint, linewidth=0.7, linestyle=":", zorder=0)
+    ends = [second for step, second in steps if step == 1]
+    return ends if len(ends) <= MOST_ENDS and not any(step > 1 for step, _ in steps) else []
 
 
 def _finish(axes: Axes, theme: Theme, name: str, ticks: Literal["major", "both"] = "major") -> None:

@@ -24,6 +24,7 @@ from any2vec.report.figures import (
     draw_monitors,
     draw_stages,
     draw_validation,
+    epoch_ends,
 )
 from any2vec.report.items import choose_items
 from any2vec.report.layout import flatten
@@ -204,7 +205,8 @@ def _figures(run: RunFolder) -> list[Figure]:
     figures = []
     curves = [draw_curves(run.progress, theme) for theme in (LIGHT, DARK)]
     if curves[0] is not None and curves[1] is not None:
-        caption = "Since the record before, over the time of training; dotted lines end an epoch"
+        ends = "; dotted lines end an epoch" if epoch_ends(run.progress) else ""
+        caption = f"Since the record before, over the time of training{ends}"
         figures.append(Figure("curves", caption, curves[0], curves[1]))
     summary = run.about.get("summary")
     if isinstance(summary, dict) and len(epochs := summary.get("validation") or ()) >= FEWEST_POINTS:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from any2vec.data.attributed.predictions import Predicted
-from any2vec.report.tables import records_table
+from any2vec.report.tables import records_table, spell_name
 
 _HEADLINES = {
     "similarity": ("spearman", "Spearman"), "nodes": ("micro_f1", "micro-F1"), "links": ("auc", "AUC"),
@@ -40,8 +40,7 @@ def headlines(summary: dict[str, Any], evaluation: Iterable[dict[str, Any]]) -> 
     for name, value in list(best[0].items())[:2] if best else ():
         is_said = name in summary or f"val_{name}" in summary
         if name != "epoch" and not is_said and _is_number(value):
-            words = name.upper() if name in ("mrr", "auc") else name.replace("_", " ")
-            found.append((f"{words} of validation", f"{value:.3f}"))
+            found.append((f"{spell_name(name)} of validation", f"{value:.3f}"))
     for one in evaluation:
         task = str(one.get("task"))
         key, name = _HEADLINES.get(task, ("", ""))

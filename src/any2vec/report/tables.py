@@ -10,12 +10,19 @@ from typing import Any
 
 from any2vec.units import size
 
+MOST_VALUES = 24
+"""numbers of a list that are written one by one; of more the first and the last"""
+_SPELLED = (
+    ("peak_rss_bytes", "peak memory with mapped files"), ("peak_anon_bytes", "peak memory"),
+    ("bad_bytes", "invalid bytes"), ("_per_s", " per second"), ("_bytes", ""), ("_", " "),
+)  # fmt: skip
+_ABBREVIATIONS = {"auc": "AUC", "mrr": "MRR", "f1": "F1", "rss": "RSS", "cpu": "CPU", "l2": "L2"}
 _NOT_SCORES = {"task", "name", "data", "protocol"}
 
 
 def scores(result: dict[str, Any]) -> str:
     """One evaluation: heading, single figures, one table per list of records, the protocol in small print."""
-    heading = _words(str(result.get("task") or result.get("name") or "scores"))
+    heading = spell_name(str(result.get("task") or result.get("name") or "scores"))
     if result.get("data"):
         heading += f" · {PurePath(str(result['data'])).name}"
     tables = {key: _records(value) for key, value in result.items() if _is_records(value)}
@@ -56,7 +63,7 @@ def records_table(records: list[dict[str, Any]]) -> str:
     columns = list(dict.fromkeys(key for one in records for key in one))
     numeric = {key: all(isinstance(one.get(key), int | float | None) for one in records) for key in columns}
     cell = {key: ' class="number"' if numeric[key] else "" for key in columns}
-    head = "".join(f"<th{cell[key]}>{escape(_words(key))}</th>" for key in columns)
+    head = "".join(f"<th{cell[key]}>{escape(spell_name(key))}</th>" for key in columns)
     rows = (
         "<tr>" + "".join(f"<td{cell[key]}>{escape(_score(key, one.get(key)))}</td>" for key in columns) + "</tr>"
         for one in records
@@ -67,7 +74,7 @@ def records_table(records: list[dict[str, Any]]) -> str:
 def metadata(values: dict[str, Any]) -> str:
     """Names and values as a two-column table; inner dicts are opened, one level after another."""
     rows = "".join(
-        f"<tr><th>{escape(_words(key))}</th><td>{escape(value_text(key, value))}</td></tr>"
+        f"<tr><th>{escape(spell_name(key))}</th><td>{escape(value_text(key, value))}</td></tr>"
         for key, value in _open(values)
     )
     return f'<div class="scroll"><table>{rows}</table></div>'
@@ -82,10 +89,11 @@ def _open(values: dict[str, Any], before: str = "") -> Iterable[tuple[str, Any]]
             yield name, value
 
 
-def _words(name: str) -> str:
-    for old, new in (("bad_bytes", "invalid"), ("_per_s", " per second"), ("_bytes", ""), ("_", " ")):
+def spell_name(name: str) -> str:
+    """A name of a setting, figure or metric as a person writes it."""
+    for old, new in _SPELLED:
         name = name.replace(old, new)
-    return name
+    return " ".join(_ABBREVIATIONS.get(word, word) for word in name.split(" "))
 
 
 def value_text(name: str, value: Any) -> str:
@@ -94,12 +102,18 @@ def value_text(name: str, value: Any) -> str:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int | float) and "bytes" in re.split(r"\W|_", name):
+    if isinstance(value, int | float) and "bytes" in re.split(r"\W|_", name) and not name.endswith("bad_bytes"):
         return size(value)
     if isinstance(value, int):
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    if isinstance(value, list | tuple) and len(value) > MOST_VALUES and all(_is_number(one) for one in value):
+        return f"{len(value):,} values, {value_text('', value[0])} to {value_text('', value[-1])}"
     if isinstance(value, list | tuple):
         return ", ".join(value_text("", one) for one in value)
     return str(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
