@@ -11,6 +11,7 @@ from benchmarks.graphs import (
     speed,
     superbatch,
     training,
+    tuned_blocks,
     zoo,
 )
 from benchmarks.graphs.learned import accuracy, families, links, relations
@@ -24,6 +25,7 @@ TABLE = Table(
         *training.ROWS,
         *zoo.ROWS,
         *blocks.ROWS,
+        *tuned_blocks.ROWS,
         *residency.ROWS,
         *accuracy.ROWS,
         *families.ROWS,
