@@ -42,7 +42,7 @@ STATES = ("checkpoint.safetensors", "table/meta.json", "host-0/table/meta.json")
 """files of an unfinished run's folder of which one shows that it can go on"""
 READ_ANEW = (
     a2v.ComplEx, a2v.DistMult, a2v.TransE, a2v.RotatE, a2v.DotProduct, a2v.BPR, a2v.ALS, a2v.Item2Vec,
-    a2v.GraphSAGE, a2v.GCN, a2v.GAT, a2v.GATv2, a2v.GIN, a2v.APPNP, a2v.SGC,
+    a2v.GraphSAGE, a2v.GCN, a2v.GAT, a2v.GATv2, a2v.GIN, a2v.GINE, a2v.APPNP, a2v.SGC,
     a2v.RGCN,
 )  # fmt: skip
 """models whose data no cache keeps"""

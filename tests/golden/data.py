@@ -147,6 +147,16 @@ class Data:
             "split": self._file("split.tsv", lambda: "".join(f"{node}\t{part}\n" for node, part in enumerate(parts))),
         }
 
+    def edge_rows(self) -> Path:
+        """Three features of each edge of `nodes`, the first one telling whether it leads to its own class."""
+        path = self.folder / "edge-features.npy"
+        if not path.exists():
+            ends = np.loadtxt(self.nodes()["edges"], np.int64)
+            rows = _rng("edge rows", 0).integers(-8, 9, (len(ends), 3)) / 8
+            rows[:, 0] = ends[:, 0] % CLASSES == ends[:, 1] % CLASSES
+            np.save(path, rows.astype(np.float32))
+        return path
+
     def typed_edges(self) -> dict[str, Path]:
         """Triples whose relations tell the three classes of some nodes: paths of edges, labels and split."""
         label = np.arange(90) % CLASSES

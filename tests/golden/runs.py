@@ -359,12 +359,15 @@ def layer_run(name: str, model: Any, repeat: Repeat = "none", **options: Any) ->
 
 
 def classified(
-    model: Any, place: Place, run: Callable[..., Outcome] | None = None, has_types: bool = False, **options: Any
-) -> Outcome:
+    model: Any, place: Place, run: Callable[..., Outcome] | None = None, has_types: bool = False,
+    has_rows: bool = False, **options: Any,
+) -> Outcome:  # fmt: skip
     """A run of a classifier of nodes."""
     files = place.data.typed_edges() if has_types else place.data.nodes()
     paths: dict[str, Any] = {name: str(path) for name, path in files.items()}
     edges = paths.pop("edges")
+    if has_rows:
+        paths["edge_features"] = str(place.data.edge_rows())
     return (run or fitted)(model, edges, place, nodes=a2v.NodeOptions(**paths), **({"epochs": 20} | options))
 
 
@@ -421,6 +424,8 @@ network_run("gcn/one-full-graph", a2v.GCN(**WHOLE))
 network_run("gat/one", a2v.GAT(heads=2, **NETWORK))
 network_run("gatv2/one-full-graph", a2v.GATv2(heads=2, **WHOLE))
 network_run("gin/one", a2v.GIN(train_eps=True, **NETWORK))
+network_run("gine/one", a2v.GINE(**NETWORK), has_rows=True)
+network_run("gatv2/one-edge-features", a2v.GATv2(heads=2, **NETWORK), has_rows=True)
 network_run("appnp/one", a2v.APPNP(hidden=8, hops=3))
 network_run("sgc/one", a2v.SGC())
 CLUSTERS: dict[str, Any] = {"hidden": 8, "sampling": "cluster", "num_parts": 9, "parts_per_batch": 2}

@@ -25,7 +25,7 @@ NAMES = {
     "ItemRecommender",
     "Clicks", "ClickSchema", "ClickScorer", "read_clicks",
     "GAMLP", "GAMLPClassifier", "NodeOptions", "NodeClassifier",
-    "GraphSAGE", "GCN", "GAT", "GATv2", "GIN", "RGCN", "APPNP", "SGC", "OwnModule", "NetworkClassifier",
+    "GraphSAGE", "GCN", "GAT", "GATv2", "GIN", "GINE", "RGCN", "APPNP", "SGC", "OwnModule", "NetworkClassifier",
     "NetworkEncoder", "GraphNetworkClassifier",
     "stream", "StreamResult", "StreamSkipGram", "StreamNGram", "StreamCharLstm", "StreamOptions",
     "SourceOptions",

@@ -175,12 +175,13 @@ class GraphOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeOptions:
-    """Features and classes of nodes: files, or what is in memory.
+    """Features and classes of nodes, and features of edges: files, or what is in memory.
 
     In Python features are also an array (N, D), a SciPy sparse one (.npz holds one, too), or `Embeddings`; labels also
     int (N,), -1 where a node has no class, names of classes, None for none, or a dict of node -> class (of graph
-    networks also several classes: a dict of node -> list, or 0 and 1 (N, C)); split also a dict of name -> rows. The
-    linear model has the same augmented features, its penalty chosen on the val nodes.
+    networks also several classes: a dict of node -> list, or 0 and 1 (N, C)); split also a dict of name -> rows;
+    edge_features also an array (M, K), a SciPy sparse one, or the name of an attribute of NetworkX's edges. The linear
+    model has the same augmented features, its penalty chosen on the val nodes.
 
     Raises (when they are read):
         DataError: a file is missing or damaged, or shapes do not fit the graph.
@@ -192,6 +193,8 @@ class NodeOptions:
     """file of lines `node class`"""
     split: str | Path | None = None
     """file of lines `node train|val|test`; default train"""
+    edge_features: str | Path | None = None
+    """.npy or .npz: a row an edge, in the order of the edges"""
     linear_probe: bool = False
     """report the accuracy of a linear model, too"""
     psi: Callable[..., Any] | None = field(default=None, metadata={"flag": False})

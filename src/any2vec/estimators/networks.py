@@ -21,7 +21,7 @@ from any2vec.errors import DataError, InputError
 from any2vec.estimators.base import config_of, options_of, with_parameters
 from any2vec.estimators.classifiers import classes_named
 from any2vec.evaluate.graph.scores import score_of
-from any2vec.models.networks.config import AttentionNetwork, GraphNetwork, objective_name
+from any2vec.models.networks.config import GraphNetwork, objective_name, takes_edge_features
 from any2vec.tasks.graphs.build import is_given
 from any2vec.tasks.graphs.edges import TRIPLES
 from any2vec.tasks.graphs.nodes import Nodes, node_labels, node_splits
@@ -30,7 +30,7 @@ from any2vec.tasks.graphs.nodes import Nodes, node_labels, node_splits
 @with_parameters(
     {
         "graphsage": any2vec.GraphSAGE, "gcn": any2vec.GCN, "gat": any2vec.GAT, "gatv2": any2vec.GATv2,
-        "gin": any2vec.GIN, "rgcn": any2vec.RGCN, "sgc": any2vec.SGC, "appnp": any2vec.APPNP,
+        "gin": any2vec.GIN, "gine": any2vec.GINE, "rgcn": any2vec.RGCN, "sgc": any2vec.SGC, "appnp": any2vec.APPNP,
     },
     GraphOptions,
     patience=0,
@@ -38,7 +38,8 @@ from any2vec.tasks.graphs.nodes import Nodes, node_labels, node_splits
 class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
     """Classes of nodes by a graph network, from their features and their neighbors'.
 
-    Parameters: `model` ("graphsage", "gcn", "gat", "gatv2", "gin", "rgcn", "sgc", "appnp", or a config), the fields of
+    Parameters: `model` ("graphsage", "gcn", "gat", "gatv2", "gin", "gine", "rgcn", "sgc", "appnp", or a
+    config), the fields of
     their configs, `epochs`, `threads`, `seed`, `patience` (epochs without a better validation score after which the
     training ends; 0: never), and the fields of `GraphOptions`. None means the model's own default.
 
@@ -55,7 +56,9 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
     embeddings_: Embeddings
     summary_: dict[str, Any]
 
-    def fit(self, graph: Any, y: Any = None, *, features: Any = None, split: Any = None) -> GraphNetworkClassifier:
+    def fit(
+        self, graph: Any, y: Any = None, *, features: Any = None, split: Any = None, edge_features: Any = None
+    ) -> GraphNetworkClassifier:  # fmt: skip
         """Train on the nodes that have a class, or on those of a split. Returns self.
 
         Args:
@@ -65,6 +68,8 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
             features: (N, D), an array, a SciPy sparse one, `Embeddings`, or a path of such; of a graph without its own.
             split: dict of train, val, test -> rows, or masks (N,), or a path. None: the graph's own where its classes
                 are its own, too; else all nodes with a class train, and nothing validates.
+            edge_features: (M, K), a row an edge in the order of the edges, as features are given; of a network that
+                heeds them, and a graph without its own.
 
         Raises:
             InputError: a parameter is not legal, or something is missing or given twice. DataError: the graph cannot be
@@ -73,7 +78,7 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
         model = config_of(self)
         if objective_name(model) != "classes":
             raise InputError(f"GraphNetworkClassifier learns classes; for {model.objective} call any2vec.fit.")
-        with self._opened(graph, features, model, y, split) as opened:
+        with self._opened(graph, (features, edge_features), model, y, split) as opened:
             result = any2vec.fit(
                 model, opened, epochs=self.epochs, threads=self.threads, seed=self.seed, patience=self.patience
             )  # fmt: skip
@@ -81,31 +86,31 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = np.asarray(classes_named(self.classifier_.classes))
         return self
 
-    def decision_function(self, graph: Any, *, features: Any = None) -> np.ndarray:
+    def decision_function(self, graph: Any, *, features: Any = None, edge_features: Any = None) -> np.ndarray:
         """Scores of the classes, float32 (N, C); of several classes a node those above 0 are predicted."""
         check_is_fitted(self)
-        with self._opened(graph, features, self.classifier_.model, False) as opened:
+        with self._opened(graph, (features, edge_features), self.classifier_.model, False) as opened:
             return self.classifier_.score(opened)[1]
 
-    def predict_proba(self, graph: Any, *, features: Any = None) -> np.ndarray:
+    def predict_proba(self, graph: Any, *, features: Any = None, edge_features: Any = None) -> np.ndarray:
         """Probabilities of the classes, float64 (N, C); of several classes a node each class's own."""
-        score_NC = self.decision_function(graph, features=features)
+        score_NC = self.decision_function(graph, features=features, edge_features=edge_features)
         return self.classifier_.probabilities(score_NC)
 
-    def predict(self, graph: Any, *, features: Any = None) -> np.ndarray:
+    def predict(self, graph: Any, *, features: Any = None, edge_features: Any = None) -> np.ndarray:
         """The likeliest class of each node, (N,); of several classes a node 0 and 1, (N, C)."""
-        score_NC = self.decision_function(graph, features=features)
+        score_NC = self.decision_function(graph, features=features, edge_features=edge_features)
         if self.classifier_.is_multi_label:
             return (score_NC > 0).astype(np.int64)
         return self.classes_[score_NC.argmax(axis=1)]
 
-    def score(self, graph: Any, y: Any = None, *, features: Any = None) -> float:
+    def score(self, graph: Any, y: Any = None, *, features: Any = None, edge_features: Any = None) -> float:
         """Share of the nodes with a class for which it is predicted; of several classes a node micro-F1.
 
         y: as of `fit`; a node whose class the training had not is never right. Raises DataError where no node has one.
         """
         check_is_fitted(self)
-        with self._opened(graph, features, self.classifier_.model, y, False) as opened:
+        with self._opened(graph, (features, edge_features), self.classifier_.model, y, False) as opened:
             truth, score_NC = _as_trained(opened, self.classifier_), self.classifier_.score(opened)[1]
         known = np.flatnonzero(truth != -1) if truth.ndim == 1 else np.arange(len(truth))
         if not len(known):
@@ -114,17 +119,21 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
 
     @contextmanager
     def _opened(
-        self, graph: Any, features: Any, model: GraphNetwork, y: Any, split: Any = None
+        self, graph: Any, given: tuple[Any, Any], model: GraphNetwork, y: Any, split: Any = None
     ) -> Iterator[AttributedGraph]:
         """The graph with what stands beside it; one of edges lies in a folder meanwhile.
 
+        given: features of nodes, and of edges.
         y, split: False: they are not asked for; None: the graph's own, of the split where its classes are, too.
         """
-        split = False if split is None and y is not None else split
+        (features, edge_features), split = given, False if split is None and y is not None else split
+        if is_given(edge_features) and not takes_edge_features(model):
+            raise InputError(f"{model.name} makes nothing of features of edges; leave out edge_features.")
         options = options_of(self, GraphOptions)
         if isinstance(graph, AttributedGraph) or is_attributed(graph):
-            if features is not None or options != GraphOptions():
-                what = "features" if features is not None else "the options of reading"
+            what = "features" if features is not None else "edge_features" if is_given(edge_features) else ""
+            if what or options != GraphOptions():
+                what = what or "the options of reading"
                 raise InputError(f"An attributed graph has been read already; leave out {what}.")
             yield _labeled(graph if isinstance(graph, AttributedGraph) else AttributedGraph.open(graph), y, split)
             return
@@ -132,7 +141,7 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
             yield any2vec.write_graph(
                 graph, Path(folder) / "graph", features=features, labels=y, split=split, graph=options,
                 edge_types=TRIPLES if isinstance(model, any2vec.RGCN) and not hasattr(graph, "edge_index") else None,
-                edge_features=None if isinstance(model, AttentionNetwork) else False,
+                edge_features=edge_features if takes_edge_features(model) else False,
             )  # fmt: skip
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -96,7 +96,7 @@ def fit(
     Args:
         model: the config of a model: SkipGram, CBOW, NGram, DeepWalk or Node2Vec; DLRM, DeepFM, FactorizationMachine
             or LogisticRegression; BPR, ALS or Item2Vec; ComplEx, DistMult, TransE, RotatE or DotProduct; GAMLP;
-            GraphSAGE, GCN, GAT, GATv2, GIN, APPNP or SGC; or its name on the command line ("skipgram") for its
+            GraphSAGE, GCN, GAT, GATv2, GIN, GINE, APPNP or SGC; or its name on the command line ("skipgram") for its
             defaults.
         data: for words: a path, glob, folder, "-" (standard input), list of those, iterable of sentences (strings,
             lists of strings or of integers) or an opened `Corpus`; for nodes: an edge list and its kin, a table

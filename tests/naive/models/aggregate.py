@@ -1,4 +1,5 @@
-"""Plain twin of `any2vec.kernels.graph.rounded`: rows are rounded one number at a time, and summed in float64.
+"""Plain twin of `any2vec.kernels.graph.rounded`: rows are rounded one number at a time, and summed in float64; and of
+the sums of rows and features of edges.
 
 Legend: F nodes that aggregate, M nodes that have rows, D columns.
 """
@@ -33,4 +34,16 @@ def aggregated(edges: Sequence[Sequence[int]], rows_MD: np.ndarray, mean: bool) 
     for node, neighbors in enumerate(edges):
         for other in neighbors:
             out_FD[node] += rows_MD[other] / (len(neighbors) if mean else 1)
+    return out_FD
+
+
+def edge_relu_sums(
+    edges: Sequence[Sequence[tuple[int, int]]], rows_MD: np.ndarray, edge_SD: np.ndarray, weight_S: Sequence[float]
+) -> np.ndarray:
+    """float64 (F, D): sums of max(0, row + edge) times the edge's weight; edges: (in-neighbor, edge) by node."""
+    out_FD = np.zeros((len(edges), rows_MD.shape[1]))
+    for node, incoming in enumerate(edges):
+        for other, edge in incoming:
+            for column in range(rows_MD.shape[1]):
+                out_FD[node, column] += weight_S[edge] * max(0.0, rows_MD[other, column] + edge_SD[edge, column])
     return out_FD

@@ -12,15 +12,35 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
+from scipy import sparse
 
-from any2vec import APPNP, GAT, GCN, RGCN, SGC, AttributedGraph, GATv2, GraphOptions, fit, write_graph
+from any2vec import (
+    APPNP,
+    GAMLP,
+    GAT,
+    GCN,
+    GIN,
+    GINE,
+    RGCN,
+    SGC,
+    AttributedGraph,
+    GATv2,
+    GraphOptions,
+    NodeOptions,
+    fit,
+    write_graph,
+)  # fmt: skip
 from any2vec.errors import InputError
 from any2vec.models.networks.classifier import NetworkClassifier, edges_for
 from any2vec.models.networks.inference import Inference
+from any2vec.models.networks.network import Block, GineLayer
 from any2vec.models.networks.node_order import in_order
+from any2vec.nn.aggregate import Neighbors
+from any2vec.tasks.graphs.planning import batch_bytes, reached_by_hop
 from any2vec.tasks.graphs.prepare import prepare_graph
 from any2vec.tasks.graphs.task import Graphs
 from cli_runs import called, done
+from ended_runs import ended_at_record
 from marks import uint64_wraps
 
 pytestmark = uint64_wraps
@@ -46,19 +66,26 @@ def planted(folder: Path, keep: bool = True, seed: int = 1) -> AttributedGraph:
     )  # fmt: skip
 
 
-OPTIONS: dict[str, Any] = {"hidden": 16, "heads": 2, "dropout": 0.0, "learning_rate": 0.05, "weight_decay": 0.0}
+PLAIN: dict[str, Any] = {"hidden": 16, "dropout": 0.0, "learning_rate": 0.05, "weight_decay": 0.0}
+OPTIONS: dict[str, Any] = PLAIN | {"heads": 2}
+HEEDING = (GAT, GATv2, GINE)
 WAYS: dict[str, dict[str, Any]] = {
     "neighbors": {"fanouts": "6,6", "batch_size": 64},
     "full-graph": {"node_order": "rcm"},
     "cluster": {"num_parts": 4, "parts_per_batch": 2, "partitioner": "ldg"},
+    "walks": {"batch_size": 64, "walk_steps": 2},
 }
-EPOCHS = {"neighbors": 20, "full-graph": 120, "cluster": 40}
+EPOCHS = {"neighbors": 20, "full-graph": 120, "cluster": 40, "walks": 30}
+
+
+def options_of(model: Any) -> dict[str, Any]:
+    return PLAIN if model is GINE else OPTIONS
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("model", [GAT, GATv2])
+@pytest.mark.parametrize("model", HEEDING)
 def test_classes_that_edges_alone_tell_are_learned(tmp_path: Path, model: Any, way: str) -> None:
-    options = OPTIONS | WAYS[way] | {"sampling": way}
+    options = options_of(model) | WAYS[way] | {"sampling": way}
     found = fit(model(**options), planted(tmp_path / "graph"), epochs=EPOCHS[way], seed=1)
     assert found.summary["test_accuracy"] > 0.6
 
@@ -68,10 +95,10 @@ def test_without_them_nothing_is_learned(tmp_path: Path) -> None:
     assert found.summary["test_accuracy"] < 0.45
 
 
-@pytest.mark.parametrize("model", [GAT, GATv2])
+@pytest.mark.parametrize("model", HEEDING)
 def test_batches_of_nodes_are_scored_as_all_at_once(tmp_path: Path, model: Any) -> None:
     graph = planted(tmp_path / "graph")
-    fit(model(**OPTIONS, residual=True), graph, epochs=1, seed=1, out=tmp_path / "run")
+    fit(model(**options_of(model), residual=True), graph, epochs=1, seed=1, out=tmp_path / "run")
     classifier = NetworkClassifier.load(tmp_path / "run")
     assert classifier.num_edge_features == 2
     whole = classifier.score(graph)[1]
@@ -83,11 +110,11 @@ def test_batches_of_nodes_are_scored_as_all_at_once(tmp_path: Path, model: Any) 
     np.testing.assert_allclose(classifier.score(graph, some)[1], whole[some], atol=1e-5)
 
 
-@pytest.mark.parametrize("model", [GAT, GATv2])
+@pytest.mark.parametrize("model", HEEDING)
 def test_the_network_in_pyg_gives_the_same(tmp_path: Path, model: Any) -> None:
     pytest.importorskip("torch_geometric")
     graph = planted(tmp_path / "graph")
-    fit(model(**OPTIONS), graph, epochs=1, seed=1, out=tmp_path / "run")
+    fit(model(**options_of(model)), graph, epochs=1, seed=1, out=tmp_path / "run")
     classifier = NetworkClassifier.load(tmp_path / "run")
     assert graph.features is not None and graph.edge_features is not None
     targets = np.repeat(np.arange(NODES), np.diff(graph.csr.indptr))
@@ -198,3 +225,148 @@ def test_networks_that_make_nothing_of_them_leave_them_out(tmp_path: Path) -> No
     classifier = NetworkClassifier.load(tmp_path / "run")
     assert classifier.num_edge_features == 0
     np.testing.assert_array_equal(classifier.score(graph)[1], classifier.score(plain)[1])
+
+
+def as_files(folder: Path) -> list[str]:
+    """The planted graph as files that `train` takes: edges, and flags of what stands beside them."""
+    graph = planted(folder / "planted")
+    assert graph.features is not None and graph.edge_features is not None and graph.labels is not None
+    order = np.random.default_rng(5).permutation(len(graph.csr.indices))
+    src, dst = np.array(pairs(graph.csr))[order].T
+    (folder / "edges.txt").write_text("".join(f"{one} {other}\n" for one, other in zip(src, dst, strict=True)))
+    np.save(folder / "x.npy", graph.features.row_ND)
+    np.save(folder / "rows.npy", graph.edge_features.row_ND[order])
+    (folder / "y.tsv").write_text("".join(f"{node}\t{label}\n" for node, label in enumerate(graph.labels)))
+    parts = "".join(f"{node}\t{part}\n" for part in ("train", "val", "test") for node in graph.rows(part))
+    (folder / "s.tsv").write_text(parts)
+    beside = {"--features": "x.npy", "--labels": "y.tsv", "--split": "s.tsv", "--edge-features": "rows.npy"}
+    return [str(folder / "edges.txt"), "--directed", *(str(one) for key, name in beside.items()
+                                                         for one in (key, folder / name))]  # fmt: skip
+
+
+def test_train_takes_features_of_edges_beside_the_edges(tmp_path: Path) -> None:
+    """The bits are those of a folder that was built before."""
+    given = as_files(tmp_path)
+    small = ["--hidden", "16", "--heads", "2", "--threads", "1", "--epochs", "2", "--json"]
+    found = json.loads(done("train", "gat", *given, *small, "--out", str(tmp_path / "run")))
+    assert found["data"]["num_edge_features"] == 2
+    built = json.loads(done("train", "gat", str(tmp_path / "planted"), *small, "--out", str(tmp_path / "built")))
+    assert found["test_accuracy"] == built["test_accuracy"]
+    one, other = ((tmp_path / name / "network.safetensors").read_bytes() for name in ("run", "built"))
+    assert one == other
+    estimate = ["estimate", "gat", *given, "--hidden", "16", "--heads", "2", "--json"]
+    known, without = (json.loads(done(*one))["memory"] for one in (estimate, [*estimate[:-7], *estimate[-5:]]))
+    assert sum(known.values()) > sum(without.values())
+
+
+def test_features_of_edges_are_refused_where_they_do_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    given, folder = as_files(tmp_path), str(tmp_path / "planted")
+    rows = str(tmp_path / "rows.npy")
+    np.save(tmp_path / "few.npy", np.ones((7, 2), np.float32))
+    few = [*given[:-1], str(tmp_path / "few.npy")]
+    out = str(tmp_path / "run")
+    for command, message in (
+        (["train", "gcn", *given], "edge_features does nothing for gcn"),
+        (["train", "gat", folder, "--edge-features", rows], "has its own edge_features; leave out --edge-features"),
+        (["train", "gat", *few], "few.npy has 7 rows for 3,600 edges"),
+        (["train", "ga-mlp", *given], "ga-mlp has no --edge-features"),
+    ):
+        assert called([*command, "--out", out]) == 2
+        assert message in " ".join(capsys.readouterr().err.split())
+    assert not Path(out).exists()
+    rows_given = NodeOptions(edge_features=np.ones((3, 1)))
+    with pytest.raises(InputError, match="edge_features is for graph networks"):
+        fit(GAMLP(), np.array([[0, 1], [1, 2], [2, 0]]), nodes=rows_given)
+
+
+def test_rows_in_memory_and_attributes_of_networkx(tmp_path: Path) -> None:
+    graph = planted(tmp_path / "graph")
+    assert graph.features is not None and graph.edge_features is not None
+    networkx = pytest.importorskip("networkx")
+    made = networkx.DiGraph()
+    made.add_nodes_from(range(NODES))
+    rows = graph.edge_features.row_ND
+    made.add_edges_from((*pair, {"kind": row}) for pair, row in zip(pairs(graph.csr), rows, strict=True))
+    edges = (graph.csr.indices, np.repeat(np.arange(NODES), np.diff(graph.csr.indptr)))
+    beside = {"features": graph.features.row_ND, "labels": graph.labels}
+    small, reading = GAT(hidden=16, heads=2), GraphOptions(directed=True)
+    given: list[tuple[Any, Any]] = [(edges, rows), (edges, tmp_path / "graph" / "rows.npz"), (made, "kind")]
+    sparse.save_npz(given[1][1], sparse.csr_array(rows))
+    found = [
+        fit(small, source, nodes=NodeOptions(edge_features=one, **beside), graph=reading, epochs=1, threads=1)
+        for source, one in given
+    ]
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].embeddings.vectors, other.embeddings.vectors)
+    without = fit(small, edges, nodes=NodeOptions(**beside), graph=reading, epochs=1, threads=1)
+    assert np.abs(without.embeddings.vectors - found[0].embeddings.vectors).max() > 1e-3
+
+
+def test_gine_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    graph, model = planted(tmp_path / "graph"), GINE(hidden=8, fanouts="4,3", batch_size=32, train_eps=True)
+    whole = fit(model, graph, epochs=3, threads=1)
+    ended_at_record(3, fit, model, graph, epochs=3, threads=1, out=tmp_path / "run")
+    assert (tmp_path / "run" / "checkpoint.safetensors").exists()
+    again = fit(model, graph, epochs=3, threads=1, out=tmp_path / "run", resume=True)
+    np.testing.assert_array_equal(again.embeddings.vectors, whole.embeddings.vectors)
+
+
+def test_gine_learns_links_and_jumps_and_has_pygs_numbers(tmp_path: Path) -> None:
+    graph = planted(tmp_path / "graph")
+    links = fit(GINE(objective="links", hidden=8, fanouts="4,4"), graph, epochs=1, threads=1)
+    assert links.summary["test_auc"] > 0 and links.scorer.vectors(graph).shape == (NODES, 8)
+    pytest.importorskip("torch_geometric")
+    fit(GINE(hidden=8, jumping_knowledge="cat", train_eps=True), graph, epochs=1, out=tmp_path / "run")
+    classifier = NetworkClassifier.load(tmp_path / "run")
+    assert graph.features is not None and graph.edge_features is not None
+    edge_index = torch.from_numpy(np.array(pairs(graph.csr)).T)
+    given = [torch.from_numpy(np.array(rows.row_ND)) for rows in (graph.features, graph.edge_features)]
+    with torch.no_grad():
+        expected = classifier.to_pyg()(given[0], edge_index, given[1]).numpy()
+    found = classifier.score(graph)[1]
+    np.testing.assert_allclose(found, expected, atol=1e-5 * max(1, np.abs(expected).max()))
+
+
+def test_gine_needs_features_of_edges(tmp_path: Path) -> None:
+    plain, graph = planted(tmp_path / "plain", keep=False), planted(tmp_path / "graph")
+    with pytest.raises(InputError, match="the graph has none; give --edge-features"):
+        fit(GINE(hidden=8), plain, epochs=1)
+    fit(GINE(hidden=8), graph, epochs=1, out=tmp_path / "run")
+    with pytest.raises(InputError, match="takes 2 features an edge, got 0"):
+        NetworkClassifier.load(tmp_path / "run").score(plain)
+
+
+@pytest.mark.parametrize("has_weights", [False, True])
+def test_a_sample_of_equal_neighbors_stands_for_all(has_weights: bool) -> None:
+    """Two of six neighbors that are alike, with edges that are alike, give what all six give."""
+    layer, found = GineLayer(GINE(hidden=4), 3, 2, 2), []
+    x_MD, degree_M1 = torch.randn(1, 3).repeat(7, 1), torch.full((7, 1), 6.0)
+    for size in (6, 2):
+        weight_S = np.full(size, 1 / size, np.float32) if has_weights else None
+        neighbors = Neighbors(np.array([0, size]), np.arange(1, size + 1, dtype=np.int32), None, weight_S)
+        edge_SK = torch.tensor([[1.0, -2.0]]).repeat(size, 1)
+        found.append(layer(x_MD, Block(neighbors, degree_M1, edge_SK=edge_SK)))
+    assert torch.allclose(*found, atol=1e-5) and not torch.allclose(found[0], layer.last.bias.detach(), atol=1e-5)
+
+
+def test_plans_count_features_of_edges(tmp_path: Path) -> None:
+    metadata = prepare_graph(GINE(hidden=16), planted(tmp_path / "graph"), None, None, None).metadata
+    for model in (GINE(hidden=16, fanouts="3,3", batch_size=50), GINE(hidden=16, sampling="full-graph")):
+        plain = GIN(**{name: value for name, value in model.as_dict().items() if name not in ("model", "train_eps")})
+        edges = reached_by_hop(model, metadata)[1]
+        more = batch_bytes(model, metadata, 1)[0] - batch_bytes(plain, metadata, 1)[0]
+        assert 4 * edges * 2 <= more <= 4 * edges * (2 + 3 * (CLASSES + 16))
+    wide = metadata | {"num_edge_features": 200}
+    budget = [plan_needs(GINE(hidden=16, batch_size=4), one) for one in (metadata, wide)]
+    assert budget[1] > budget[0] + 4 * 198 * metadata["most_neighbors"]
+
+
+def plan_needs(model: Any, metadata: Any) -> int:
+    """The least memory that inference takes."""
+    from any2vec.models.networks.sizing import least_inference_bytes
+    from any2vec.tasks.graphs.planning import _edge_columns
+
+    widths = model.widths(metadata["num_features"], metadata["num_classes"])
+    return least_inference_bytes(widths, metadata["most_neighbors"], _edge_columns(model, metadata))

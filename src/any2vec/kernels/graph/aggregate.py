@@ -144,3 +144,54 @@ def spread_max(
             node = neighbor_S[j]
             for d in range(share_D.size):
                 grad_MD[node, d] += share_D[d] if x_MD[node, d] == max_FD[i, d] else x_MD.dtype.type(0)
+
+
+@fast_jit
+def sum_edge_rows(
+    stop_F1: np.ndarray, neighbor_S: np.ndarray, weight_S: np.ndarray, x_MD: np.ndarray, edge_SD: np.ndarray,
+    out_FD: np.ndarray,
+) -> None:  # fmt: skip
+    """out[i] = sum of weight[j] max(0, x[neighbor[j]] + edge[j]), j in [stop[i], stop[i + 1]) (Hu et al. 2020, GINE).
+
+    weight: (0,): all are 1. stop int64, neighbor integers; the others of one float type, C order.
+    """
+    dim, is_weighted = x_MD.shape[1], weight_S.size > 0
+    for i in range(stop_F1.size - 1):
+        for d in range(dim):
+            out_FD[i, d] = 0
+        for j in range(stop_F1[i], stop_F1[i + 1]):
+            if j + _AHEAD < neighbor_S.size:
+                prefetch_row(x_MD, neighbor_S[j + _AHEAD])
+            node = neighbor_S[j]
+            weight = weight_S[j] if is_weighted else x_MD.dtype.type(1)
+            for d in range(dim):
+                value = x_MD[node, d] + edge_SD[j, d]
+                out_FD[i, d] += x_MD.dtype.type(0) if value <= 0 else weight * value  # what is no number stays none
+
+
+@fast_jit
+def gate_edge_rows(
+    stop_F1: np.ndarray, neighbor_S: np.ndarray, weight_S: np.ndarray, x_MD: np.ndarray, edge_SD: np.ndarray,
+    grad_FD: np.ndarray, grad_SD: np.ndarray,
+) -> None:  # fmt: skip
+    """The gradient of `sum_edge_rows` by edge: grad_S[j] = weight[j] grad_F[i] where x[neighbor[j]] + edge[j] > 0, else
+    0."""
+    dim, is_weighted = x_MD.shape[1], weight_S.size > 0
+    for i in range(stop_F1.size - 1):
+        for j in range(stop_F1[i], stop_F1[i + 1]):
+            node = neighbor_S[j]
+            weight = weight_S[j] if is_weighted else x_MD.dtype.type(1)
+            for d in range(dim):
+                is_open = x_MD[node, d] + edge_SD[j, d] > 0
+                grad_SD[j, d] = weight * grad_FD[i, d] if is_open else x_MD.dtype.type(0)
+
+
+@fast_jit
+def spread_edge_rows(neighbor_S: np.ndarray, grad_SD: np.ndarray, part: int, parts: int, grad_MD: np.ndarray) -> None:
+    """grad_M[neighbor[j]] += grad_S[j], by threads as of `spread_rows`."""
+    for j in range(grad_SD.shape[0]):
+        node = neighbor_S[j]
+        if parts > 1 and ((np.uint64(node) * _SPREAD >> _32) * np.uint64(parts)) >> _32 != np.uint64(part):
+            continue
+        for d in range(grad_SD.shape[1]):
+            grad_MD[node, d] += grad_SD[j, d]

@@ -9,11 +9,12 @@ import torch
 from torch import nn
 
 from any2vec.errors import InputError
+from any2vec.models.networks.network import GineLayer
 
 if TYPE_CHECKING:
     from any2vec.models.networks.config import GraphNetwork
 
-_LAYERED = ("graphsage", "gcn", "gat", "gatv2", "gin")
+_LAYERED = ("graphsage", "gcn", "gat", "gatv2", "gin", "gine")
 _Step = tuple[Any, str]
 """what is called, and with what: as `torch_geometric.nn.Sequential` takes them"""
 
@@ -40,7 +41,9 @@ def to_pyg(model: GraphNetwork, network: Any) -> nn.Module:
 
 def _edges_of(network: Any) -> str:
     """What layers are given beside rows."""
-    has_features = any(getattr(layer, "edge_dim", None) is not None for layer in network.modules())
+    has_features = any(
+        getattr(layer, "edge_dim", None) is not None or isinstance(layer, GineLayer) for layer in network.modules()
+    )
     return "edge_index, edge_attr" if has_features else "edge_index"
 
 
@@ -90,7 +93,7 @@ def _convolution(model: Any, layer: Any, is_last: bool) -> nn.Module:
         size_out, size_in = layer.linear.weight.shape
         weights = {"lin.weight": layer.linear.weight, "bias": layer.linear.bias}
         return _with(pyg.GCNConv(size_in, size_out), weights)
-    if model.name == "gin":
+    if model.name in ("gin", "gine"):
         return _gin(layer)
     weights = layer.conv.state_dict()
     if model.name == "graphsage":
@@ -107,12 +110,15 @@ def _convolution(model: Any, layer: Any, is_last: bool) -> nn.Module:
 
 
 def _gin(layer: Any) -> nn.Module:
-    from torch_geometric.nn import GINConv
+    from torch_geometric.nn import GINConv, GINEConv
 
     (hidden, size_in), size_out = layer.first.weight.shape, layer.last.weight.shape[0]
     norm = nn.BatchNorm1d(hidden)
     mlp = nn.Sequential(nn.Linear(size_in, hidden, bias=False), norm, nn.ReLU(), nn.Linear(hidden, size_out))
-    found = GINConv(mlp, train_eps=layer.eps is not None)  # which draws the MLP's weights anew
+    trains, of_edges = layer.eps is not None, getattr(layer, "edge", None)  # both draw the MLP's weights anew
+    found = GINConv(mlp, train_eps=trains) if of_edges is None else GINEConv(mlp, 0.0, trains, of_edges.in_features)
+    if of_edges is not None:
+        found.lin.load_state_dict(of_edges.state_dict())
     mlp[0].load_state_dict(layer.first.state_dict())
     mlp[3].load_state_dict(layer.last.state_dict())
     own = {"weight": layer.scale, "bias": layer.shift, "running_mean": layer.mean, "running_var": layer.variance}

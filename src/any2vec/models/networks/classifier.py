@@ -23,15 +23,16 @@ from any2vec.models.networks.config import (
     GAT,
     GCN,
     GIN,
+    GINE,
     NETWORK,
     RGCN,
     SGC,
-    AttentionNetwork,
     GATv2,
     GraphNetwork,
     GraphSAGE,
     OwnModule,
     objective_name,
+    takes_edge_features,
 )  # fmt: skip
 from any2vec.types import Csr, State
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 MAX_COLUMNS = 1 << 31
 Made = TypeVar("Made")
 _MODELS: dict[str, type[GraphNetwork]] = {
-    kind.name: kind for kind in (GraphSAGE, GCN, GAT, GATv2, GIN, RGCN, APPNP, SGC, OwnModule)
+    kind.name: kind for kind in (GraphSAGE, GCN, GAT, GATv2, GIN, GINE, RGCN, APPNP, SGC, OwnModule)
 }
 
 
@@ -269,14 +270,14 @@ def edges_for(model: GraphNetwork, graph: AttributedGraph) -> Csr:
     if isinstance(model, RGCN):
         return relational_csr(graph, model.inverse)
     graph.check_edges()
-    if graph.edge_features is None or not isinstance(model, AttentionNetwork):
+    if graph.edge_features is None or not takes_edge_features(model):
         return graph.csr
     return FeaturedCsr.of(graph.csr, graph.edge_features)
 
 
 def check_edge_features(model: GraphNetwork, graph: AttributedGraph, num: int) -> None:
     """Raise InputError unless edges have as many features as those that a network has learned from, if it heeds any."""
-    if isinstance(model, AttentionNetwork) and graph.num_edge_features != num:
+    if takes_edge_features(model) and graph.num_edge_features != num:
         raise InputError(f"The network takes {num:,} features an edge, got {graph.num_edge_features:,}.")
 
 

@@ -285,6 +285,22 @@ class GIN(ObjectiveNetwork):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GINE(ObjectiveNetwork):
+    """GIN whose messages are ReLU of a neighbor's row and the edge's features, brought to as many columns (Hu et al.,
+    ICLR 2020); edges must have features."""
+
+    name: ClassVar[str] = "gine"
+
+    train_eps: bool = False
+    """learn how much more than a neighbor's a node's own row counts, layer by layer; else as much"""
+
+
+def takes_edge_features(model: GraphNetwork) -> bool:
+    """Whether it heeds features of edges, where they have some."""
+    return isinstance(model, AttentionNetwork | GINE)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RGCN(LayeredNetwork):
     """Relational graph convolutional network (Schlichtkrull et al., ESWC 2018, equation 2): edges have types, nodes may
     have features, or a learned row each."""

@@ -19,6 +19,7 @@ from any2vec.models.networks.config import (
     APPNP,
     GAT,
     GIN,
+    GINE,
     RGCN,
     SGC,
     AttentionNetwork,
@@ -27,11 +28,12 @@ from any2vec.models.networks.config import (
     LayeredNetwork,
     OwnModule,
 )
-from any2vec.models.networks.sizing import feature_columns, relation_columns
+from any2vec.models.networks.sizing import feature_columns, gine_columns, relation_columns
 from any2vec.models.networks.skips import Jumping, Residual, dropped
 from any2vec.nn.aggregate import Neighbors, aggregate
 from any2vec.nn.convolve import convolve
 from any2vec.nn.gat import GATConv, GATv2Conv
+from any2vec.nn.gin import edge_relu_sum
 from any2vec.nn.relations import RelationGroups
 from any2vec.nn.rgcn import RGCNConv
 from any2vec.nn.sage import SAGEConv
@@ -146,6 +148,43 @@ class GinLayer(nn.Module):
         total = nn.functional.batch_norm(total, self.mean, self.variance, self.scale, self.shift, is_batch)
         found: torch.Tensor = self.last(total.relu())
         return found
+
+
+class GineLayer(nn.Module):
+    """As `GinLayer`, the sum being that of max(0, a neighbor's row + a matrix times the edge's features + a bias)."""
+
+    mean: torch.Tensor
+    variance: torch.Tensor
+
+    def __init__(self, model: GINE, size_in: int, size_out: int, edge_features: int) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(size_in, model.hidden, bias=False), nn.Linear(model.hidden, size_out)
+        self.edge = nn.Linear(edge_features, size_in)
+        self.scale, self.shift = nn.Parameter(torch.ones(model.hidden)), nn.Parameter(torch.zeros(model.hidden))
+        self.eps = nn.Parameter(torch.zeros(1)) if model.train_eps else None
+        self.register_buffer("mean", torch.zeros(model.hidden))
+        self.register_buffer("variance", torch.ones(model.hidden))
+        self.edge_columns = gine_columns(edge_features, size_in)
+
+    def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
+        assert block.edge_SK is not None
+        num, own = block.num_targets, 1 if self.eps is None else 1 + self.eps
+        total = edge_relu_sum(x_MD, self.edge(block.edge_SK), block.neighbors) * _stands_for(block)
+        total = self.first(total + own * x_MD[:num])
+        is_batch = draws is not None and num > 1  # of one row there is no variance
+        total = nn.functional.batch_norm(total, self.mean, self.variance, self.scale, self.shift, is_batch)
+        found: torch.Tensor = self.last(total.relu())
+        return found
+
+
+def _stands_for(block: Block) -> torch.Tensor:
+    """How many neighbors each one of a sample stands for, (F, 1); where edges have weights, which add up to 1 in the
+    mean, all."""
+    degree_F1 = block.degree_M1[: block.num_targets]
+    if block.neighbors.weight_S is not None:
+        return degree_F1
+    counts = torch.from_numpy(np.diff(block.neighbors.stop_F1).astype(np.float32)[:, None])
+    return degree_F1 / counts.clamp_(min=1)
 
 
 class RgcnLayer(nn.Module):
@@ -296,6 +335,8 @@ def _layer(
         return AttentionLayer(model, size_in, size_out, is_last, edge_features)
     if isinstance(model, GIN):
         return GinLayer(model, size_in, size_out)
+    if isinstance(model, GINE):
+        return GineLayer(model, size_in, size_out, edge_features)
     if isinstance(model, GraphSAGE):
         return SageLayer(size_in, size_out, model.aggregator)
     return GcnLayer(size_in, size_out)

@@ -39,6 +39,11 @@ def feature_columns(edge_features: int, projected: int) -> int:
     return 2 * edge_features + projected if edge_features else 0
 
 
+def gine_columns(edge_features: int, size_in: int) -> int:
+    """Numbers that GINE holds for each edge: its features, and these brought to the columns of rows."""
+    return edge_features + size_in
+
+
 def sampled_bytes(num_read: int, num_targets: int, num_edges: int) -> int:
     """Nodes and edges of a batch, as sampling holds them."""
     return 16 * num_edges + 24 * (num_read + num_targets)

@@ -14,6 +14,7 @@ from any2vec.errors import InputError
 from any2vec.models.modules.sizes import ModuleSizes
 from any2vec.models.networks.config import (
     APPNP,
+    GINE,
     RGCN,
     SGC,
     SUBGRAPHS,
@@ -26,6 +27,7 @@ from any2vec.models.networks.sizing import (
     FLOAT,
     distinct,
     feature_columns,
+    gine_columns,
     least_inference_bytes,
     relation_columns,
     whole_inference_bytes,
@@ -193,6 +195,8 @@ def batch_bytes(model: GraphNetwork, metadata: Mapping[str, Any], threads: int) 
     ahead = FLOAT * reached[-1] * widths[0] if threads > 1 else 0
     if isinstance(model, AttentionNetwork):
         kept += _attention(model, reached, metadata)
+    if isinstance(model, GINE):
+        kept += _edge_messages(model, reached, metadata)
     if isinstance(model, RGCN):  # means of groups, products of groups, and gradients of both
         kept += FLOAT * 2 * model.num_layers * edges * _edge_columns(model, metadata)
     if isinstance(model, APPNP):
@@ -256,6 +260,8 @@ def _weights(model: GraphNetwork, metadata: Mapping[str, Any]) -> TableSize:
         rows = sum(widths[1:-1]) + (widths[0] or metadata["num_nodes"])
         return TableSize(name="weights", rows=rows * matrices, columns=_KEPT * model.hidden)
     matrices = 3 if isinstance(model, LayeredNetwork) and model.residual else 2
+    if isinstance(model, GINE):
+        matrices += math.ceil(metadata["num_edge_features"] / model.hidden)
     return TableSize(name="weights", rows=sum(widths[:-1]) * matrices, columns=_KEPT * (model.hidden or widths[-1]))
 
 
@@ -282,6 +288,8 @@ def _edge_columns(model: GraphNetwork, metadata: Mapping[str, Any]) -> int:
     if isinstance(model, RGCN):
         widest = max(map(sum, pairwise(model.dense_widths(*_columns(metadata)))))
         return relation_columns(widest, 0)
+    if isinstance(model, GINE):
+        return gine_columns(metadata["num_edge_features"], max(model.dense_widths(*_columns(metadata))[:-1]))
     if not isinstance(model, AttentionNetwork):
         return 0
     heads, given = max(model.heads, model.output_heads), metadata.get("num_edge_features", 0)
@@ -307,3 +315,13 @@ def _attention(model: AttentionNetwork, reached: Sequence[float], metadata: Mapp
         found += 4 * edges * feature_columns(given, _HELD * _projected(model, metadata))
         found += 4 * (_PER_EDGE * edges * heads[hop] + _HELD * reached[hop + 1] * columns[hop])
     return int(found)
+
+
+def _edge_messages(model: GINE, reached: Sequence[float], metadata: Mapping[str, Any]) -> int:
+    """Bytes of a batch besides: features of edges, and what layers make of them, with gradients; reached: nodes by
+    hop. Layers answer for what later ones ask, so that the first one reads all edges of the batch."""
+    found, edges, widths = 0.0, 0.0, model.dense_widths(*_columns(metadata))
+    for hop, mean in enumerate(metadata["mean_sampled"]):
+        edges = min(metadata["num_entries"], reached[hop] * mean)
+        found += FLOAT * edges * gine_columns(0, _HELD * widths[model.num_layers - 1 - hop])
+    return int(found + FLOAT * edges * metadata["num_edge_features"])

@@ -20,13 +20,20 @@ from any2vec.errors import DataError, InputError
 from any2vec.evaluate.graph.split import hold_out
 from any2vec.models.networks.batches import LearnerData
 from any2vec.models.networks.classifier import edges_for
-from any2vec.models.networks.config import RGCN, AttentionNetwork, GraphNetwork, ObjectiveNetwork, objective_name
+from any2vec.models.networks.config import (
+    GINE,
+    RGCN,
+    GraphNetwork,
+    ObjectiveNetwork,
+    objective_name,
+    takes_edge_features,
+)  # fmt: skip
 from any2vec.sampling.walks import is_symmetric
-from any2vec.tasks.graphs.build import BuildOptions, write_graph
+from any2vec.tasks.graphs.build import BuildOptions, is_given, write_graph
 from any2vec.tasks.graphs.edges import TRIPLES
 from any2vec.types import Csr, Stage
 
-_GIVEN = ("features", "labels", "split")
+_GIVEN = ("features", "labels", "split", "edge_features")
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ def prepare_graph(
         build = BuildOptions(
             features=options.features, labels=options.labels, split=options.split,
             edge_types=TRIPLES if isinstance(model, RGCN) else None,
-            edge_features=None if isinstance(model, AttentionNetwork) else False,
+            edge_features=options.edge_features if takes_edge_features(model) else False,
         )  # fmt: skip
         with TemporaryDirectory(prefix="any2vec-graph-") as folder:  # mapped files outlive their names
             opened = write_graph(source, Path(folder) / "graph", build, graph=graph, stage=stage)
@@ -76,6 +83,11 @@ def _prepared(model: GraphNetwork, opened: AttributedGraph, seed: int) -> Prepar
         raise InputError(
             f"{model.name} learns {what} from features, and the graph has no features; give --features, or build the "
             "graph with them (node2vec and deepwalk learn vectors of nodes without)."
+        )
+    if isinstance(model, GINE) and not opened.num_edge_features:
+        raise InputError(
+            "gine sums messages of features of edges, and the graph has none; give --edge-features, or build the graph "
+            "with them (gin sums those of nodes alone)."
         )
     if opened.labels is None and objective == "classes":
         without = ", or learn without: --objective links or unsupervised" * isinstance(model, ObjectiveNetwork)
@@ -160,10 +172,11 @@ def _opened(source: Any, options: NodeOptions, graph: GraphOptions | None) -> At
     """The graph that the source is, or names; None: it is edges."""
     if not isinstance(source, AttributedGraph) and not is_attributed(source):
         return None
-    given = [name for name in _GIVEN if getattr(options, name) is not None]
+    given = [name for name in _GIVEN if is_given(getattr(options, name))]
     if given or graph not in (None, GraphOptions()):
         what = f"its own {given[0]}" if given else "been read already"
-        raise InputError(f"A graph folder has {what}; leave out --{given[0] if given else 'the options of reading'}.")
+        option = f"--{given[0]}".replace("_", "-") if given else "the options of reading"
+        raise InputError(f"A graph folder has {what}; leave out {option}.")
     return source if isinstance(source, AttributedGraph) else AttributedGraph.open(source)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from any2vec import machine
 from any2vec.cluster.launch.join import check_torch
 from any2vec.errors import InputError
-from any2vec.models.networks.config import OwnModule, objective_name
+from any2vec.models.networks.config import OwnModule, objective_name, takes_edge_features
 from any2vec.options.storage import StorageOptions
 from any2vec.tasks.graphs.options import CacheOptions
 from any2vec.train.task import RUN, Nouns, Task
@@ -26,18 +26,20 @@ if TYPE_CHECKING:
 
 _ONE = "graph networks train on one host"
 _DENSE = "it has no table of rows"
+_HEEDING = ("gat", "gatv2", "gine")
+_HEED = "gat, gatv2 or gine, which heed them"
 _CONFIG = "any2vec.models.networks.config"
 
 
 class Graphs(Task):
-    """GraphSAGE, GCN, GAT, GATv2, GIN, R-GCN, APPNP, SGC, and modules of a user's own."""
+    """GraphSAGE, GCN, GAT, GATv2, GIN, GINE, R-GCN, APPNP, SGC, and modules of a user's own."""
 
     name = "graphs"
     title = "nodes with features"
     rank = 45
     models: ClassVar = {
         "graphsage": f"{_CONFIG}:GraphSAGE", "gcn": f"{_CONFIG}:GCN", "gat": f"{_CONFIG}:GAT",
-        "gatv2": f"{_CONFIG}:GATv2", "gin": f"{_CONFIG}:GIN", "rgcn": f"{_CONFIG}:RGCN",
+        "gatv2": f"{_CONFIG}:GATv2", "gin": f"{_CONFIG}:GIN", "gine": f"{_CONFIG}:GINE", "rgcn": f"{_CONFIG}:RGCN",
         "appnp": f"{_CONFIG}:APPNP", "sgc": f"{_CONFIG}:SGC", "module": f"{_CONFIG}:OwnModule",
     }  # fmt: skip
     about: ClassVar = {
@@ -46,6 +48,7 @@ class Graphs(Task):
         "gat": "classes of nodes by attention to neighbors (GAT)",
         "gatv2": "classes of nodes by dynamic attention to neighbors (GATv2)",
         "gin": "classes of nodes by an MLP of own and summed neighbors (GIN)",
+        "gine": "classes of nodes by GIN whose messages heed features of edges (GINE)",
         "rgcn": "classes of nodes whose edges have types (R-GCN)",
         "appnp": "classes of nodes by an MLP and personalized PageRank (APPNP)",
         "sgc": "classes of nodes by a linear model of smoothed features (SGC)",
@@ -122,6 +125,12 @@ class Graphs(Task):
                         f"{name} does nothing with objective {spec.model.objective}, which learns from edges alone; "
                         "leave it out."
                     )
+        given = None if nodes is None else nodes.edge_features
+        if given is not None and given is not False and not takes_edge_features(spec.model):
+            raise InputError(
+                f"edge_features does nothing for {spec.model.name}, which makes nothing of features of edges; leave it "
+                f"out, or take {_HEED}."
+            )
         if spec.reading.get("cache") not in (None, CacheOptions()) and spec.storage.memory is None:
             raise InputError("residency chooses rows where memory is small; give a budget, like --memory 2GB.")
 
@@ -212,7 +221,7 @@ class Graphs(Task):
 
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         where = [("features", summary["features"])] if summary.get("features") else []
-        if (num := summary["data"].get("num_edge_features")) and summary["model"] not in ("gat", "gatv2"):
+        if (num := summary["data"].get("num_edge_features")) and summary["model"] not in _HEEDING:
             where.append(("note", f"{summary['model']} makes nothing of features of edges: the {num:,} are not used"))
         if "test_auc" in summary:
             return [*_link_lines(summary), *where]

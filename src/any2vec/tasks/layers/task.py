@@ -38,6 +38,7 @@ class Layers(Task):
     reading: ClassVar = {
         "graph": "any2vec.data.options:GraphOptions", "nodes": "any2vec.data.options:NodeOptions",
     }  # fmt: skip
+    leaves_out: ClassVar = ("edge_features",)
     has: ClassVar = {"run": (*RUN, "cache_dir"), "hosts": HOSTS, "sync": ("dual",)}
     lacks: ClassVar = {
         "init": _DENSE, "cache": _DENSE, "cache_rows": _DENSE, "memory": _DENSE, "order": _DENSE, "servers": _DENSE,
@@ -68,6 +69,8 @@ class Layers(Task):
             raise InputError(
                 f"There are more hosts than layers, {hosts.num_ranks} and {model.num_layers}: each host needs a layer."
             )
+        if nodes is not None and nodes.edge_features is not None:
+            raise InputError("edge_features is for graph networks, and does nothing for ga-mlp; leave it out.")
         if nodes is not None and nodes.psi is not None and (hosts.hosts or hosts.ray or joined()):
             raise InputError("A function psi of your own cannot be sent to processes; use logical_hosts.")
         if model.trainer != "pdadmm":
