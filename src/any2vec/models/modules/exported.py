@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from any2vec.errors import InputError
-from any2vec.models.networks.network import GineLayer
 
 if TYPE_CHECKING:
     from any2vec.models.networks.config import GraphNetwork
@@ -41,9 +40,7 @@ def to_pyg(model: GraphNetwork, network: Any) -> nn.Module:
 
 def _edges_of(network: Any) -> str:
     """What layers are given beside rows."""
-    has_features = any(
-        getattr(layer, "edge_dim", None) is not None or isinstance(layer, GineLayer) for layer in network.modules()
-    )
+    has_features = any(getattr(layer, "edge_dim", None) is not None for layer in network.modules())
     return "edge_index, edge_attr" if has_features else "edge_index"
 
 

@@ -159,7 +159,7 @@ class GineLayer(nn.Module):
     def __init__(self, model: GINE, size_in: int, size_out: int, edge_features: int) -> None:
         super().__init__()
         self.first, self.last = nn.Linear(size_in, model.hidden, bias=False), nn.Linear(model.hidden, size_out)
-        self.edge = nn.Linear(edge_features, size_in)
+        self.edge, self.edge_dim = nn.Linear(edge_features, size_in), edge_features
         self.scale, self.shift = nn.Parameter(torch.ones(model.hidden)), nn.Parameter(torch.zeros(model.hidden))
         self.eps = nn.Parameter(torch.zeros(1)) if model.train_eps else None
         self.register_buffer("mean", torch.zeros(model.hidden))
