@@ -9,11 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from any2vec.cli.bar import Bar
-from any2vec.cli.options import out_option, with_flags
+from any2vec.cli.options import flags_of, out_option, with_flags
 from any2vec.cli.output import EXIT_BAD_INPUT, AsJson, details, guarded, note, print_json, show
 from any2vec.cli.run.flags import check_input
 from any2vec.cli.run.graph import graph_flags
 from any2vec.data.options import GraphOptions
+from any2vec.errors import FormatError
+from any2vec.plan.sharding.pruning import PruneOptions
 from any2vec.units import size
 
 _SHOWN = 8
@@ -101,6 +103,32 @@ def _build(
 graph.command("build")(with_flags(guarded(_build), graph_flags()))
 
 
+def _prune(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `any2vec graph build` wrote.")],
+    out: Annotated[Path, out_option("Folder of the pruned graph.")],
+    split_index: Annotated[
+        int, typer.Option("--split-index", min=0, help="Split by whose train and val nodes edges are weighed.")
+    ] = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the graph in --out.")] = False,
+    as_json: AsJson = False,
+    **values: Any,
+) -> None:
+    """Write a graph without the edges by which a network gains least (GCoD). It changes the graph, and so the model.
+
+    any2vec graph prune runs/graph --share 0.3 --out runs/pruned
+
+    A GCN learns from the graph; by its loss edges are weighed, and a share of them goes (ADMM). Train, score and
+    evaluate on the folder that is written, or score the given graph and say so. Out-neighbors are not kept.
+    """
+    from any2vec.tasks.graphs.prune import prune_graph
+
+    made = prune_graph(folder, out, PruneOptions(**values), split=split_index, overwrite=overwrite)
+    _tell(made.describe() | {"pruned": made.metadata["pruned"]}, as_json)
+
+
+graph.command("prune")(with_flags(guarded(_prune), flags_of({"prune": PruneOptions}, {"prune": "Pruning"})))
+
+
 @graph.command("show")
 @guarded
 def show_graph(
@@ -113,7 +141,8 @@ def show_graph(
 
     opened = AttributedGraph.open(folder)
     problems = [f"{found.file}: {found.problem}" for found in opened.check() if found.problem] if check else []
-    _tell(opened.describe() | ({"problems": problems} if check else {}), as_json)
+    pruned = {"pruned": opened.metadata["pruned"]} if "pruned" in opened.metadata else {}
+    _tell(opened.describe() | pruned | ({"problems": problems} if check else {}), as_json)
     if problems:
         note("Build the graph again: " + "; ".join(problems) + ".")
         raise typer.Exit(EXIT_BAD_INPUT)
@@ -124,6 +153,16 @@ def _counts(numbers: Mapping[str, int]) -> str:
     shown = sorted(numbers.items(), key=lambda one: -one[1])[:_SHOWN]
     rest = ", ..." if len(numbers) > len(shown) else ""
     return f"{len(numbers):,}: {', '.join(f'{name} {number:,}' for name, number in shown)}{rest}"
+
+
+def _pruned(about: Mapping[str, Any]) -> str:
+    """How the graph was changed, and what that cost."""
+    try:
+        scores = (about["val_accuracy_before"], about["val_accuracy"])
+        val = "" if None in scores else f"; val accuracy of a GCN {scores[0]:.1%} before, {scores[1]:.1%} after"
+        return f"of {about['edges_before']:,} edges {about['edges']:,} stay: another graph, another model{val}"
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError("meta.json is damaged (it does not say what was pruned); prune the graph again.") from error
 
 
 def _tell(found: dict[str, Any], as_json: bool) -> None:
@@ -146,6 +185,8 @@ def _tell(found: dict[str, Any], as_json: bool) -> None:
         ("splits", more + sizes or "none"),
         ("folder", f"{found['folder']}, {size(found['total_bytes'])}"),
     ]  # fmt: skip
+    if "pruned" in found:
+        pairs.append(("pruned", _pruned(found["pruned"])))
     if "problems" in found:
         pairs.append(("files", "; ".join(found["problems"]) or "all as they were written"))
     show(details("", pairs))
