@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from any2vec import units
-from any2vec.cli import output
+from any2vec.cli import output, tools
 from any2vec.cli.bar import Bar
 from any2vec.errors import DataError, InputError, Interrupted, StorageError
 from any2vec.types import Progress
@@ -202,3 +203,16 @@ def test_quiet_bar_is_silent() -> None:
     with Bar(quiet=True, console=Console(file=file, force_terminal=True)) as bar:
         bar.record(record(1.0, 1.0))
     assert file.getvalue() == ""
+
+
+def test_the_program_is_named_as_a_shell_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    program = tmp_path / ".venv" / "bin" / "any2vec"
+    program.write_text("")
+    monkeypatch.setattr("sys.executable", str(program.with_name("python")))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "")
+    assert tools._own_name() == ".venv/bin/any2vec"
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert tools._own_name() == "any2vec"

@@ -44,7 +44,7 @@ def test_the_command(runs: list[Path], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     names = [str(run) for run in runs]
     said = done("compare", *names, "--out", str(page))
-    assert "Settings that differ" in said and "small" in said and "validation mrr" in said
+    assert "Settings that differ" in said and "small" in said and "validation MRR" in said
     text = page.read_text()
     assert text.count("<img") == 1 and "validation mrr" in text and "http://" not in text and "https://" not in text
     assert json.loads(done("compare", *names, "--json"))["settings"] == {"dim": [4, 8]}

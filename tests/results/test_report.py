@@ -17,7 +17,7 @@ from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.report import figures, write_report
 from any2vec.report.layout import clusters, flatten, place_labels
 from any2vec.report.page import SIGNATURE
-from any2vec.report.tables import value_text
+from any2vec.report.tables import spell_name, value_text
 
 NASTY = ["<script>alert(1)</script>", "$x^2", "日本", "a" * 200, "&amp;", "'\"", "_under_", "tab\there", "\u202e", "🙂"]
 
@@ -252,3 +252,22 @@ def test_monitors_are_labeled_with_numbers(monkeypatch: pytest.MonkeyPatch) -> N
     figures.draw_monitors(summary, figures.LIGHT)
     labels = [label.get_text() for axes in drawn[0].axes for label in axes.get_yticklabels(which="both")]
     assert any(label.startswith("1e") for label in labels) and not any("$" in label for label in labels), labels
+
+
+def test_long_lists_are_told_by_their_ends() -> None:
+    assert value_text("x", [0.5, *range(98), 7.25]) == "100 values, 0.5 to 7.25"
+    assert value_text("x", list(range(24))).count(",") == 23
+    assert value_text("data · bad_bytes", 3) == "3" and value_text("bytes", 3) == "3 B"
+
+
+def test_names_are_as_people_write_them() -> None:
+    assert spell_name("peak_anon_bytes") == "peak memory" and spell_name("items_per_s") == "items per second"
+    assert spell_name("log_loss") == "log loss" and spell_name("test_auc") == "test AUC"
+
+
+def test_the_caption_names_lines_only_where_there_are_some() -> None:
+    def records(epochs: int, step: int = 1) -> list[dict[str, Any]]:
+        return [{"epoch": epoch, "seconds": 2.0 * epoch} for epoch in range(0, epochs, step)]
+
+    assert figures.epoch_ends(records(4)) == [0.0, 2.0, 4.0]
+    assert figures.epoch_ends(records(9, step=2)) == [] == figures.epoch_ends(records(40))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -125,4 +128,13 @@ def demo(
     if as_json:
         print_json({name: asdict(part) for name, part in results.items()})
     else:
-        note(f"Next: any2vec nearest {out / 'words'} tuple", quiet)
+        note(f"Next: {_own_name()} nearest {out / 'words'} tuple", quiet)
+
+
+def _own_name() -> str:
+    """What a shell calls this program by: its path where the environment is not active, as after `start.py demo`."""
+    program = Path(sys.executable).with_name("any2vec")
+    if shutil.which("any2vec") is not None or not program.is_file():
+        return "any2vec"
+    is_below = program.is_relative_to(Path.cwd())
+    return shlex.quote(str(program.relative_to(Path.cwd()) if is_below else program))

@@ -12,7 +12,7 @@ from any2vec.errors import InputError
 from any2vec.report.figures import DARK, LIGHT, draw_runs
 from any2vec.report.page import Figure, document, picture, section
 from any2vec.report.run import check_replaceable, read_json_lines
-from any2vec.report.tables import records_table, value_text
+from any2vec.report.tables import records_table, spell_name, value_text
 
 MOST = 24
 """runs of a comparison"""
@@ -83,7 +83,7 @@ def write_comparison(found: Comparison, page: Path, overwrite: bool = False) -> 
         parts.append(section("Curves", picture(Figure("curves", ", ".join(found.curves), light, dark))))
     for heading, rows in found.tables().items():
         cells = [
-            {"": name, **{run: value_text(name, value) for run, value in zip(found.runs, row, strict=True)}}
+            {"": spell_name(name), **{run: value_text(name, value) for run, value in zip(found.runs, row, strict=True)}}
             for name, row in rows.items()
         ]
         parts.append(section(heading, records_table(cells)))

@@ -211,7 +211,7 @@ def draw_runs(curves: Sequence[tuple[str, dict[str, list[tuple[float, float]]]]]
                 color = theme.groups[number_of % len(theme.groups)]
                 style = "-" if number_of < len(theme.groups) else "--"
                 axes.plot(*zip(*points, strict=True), style, color=color, linewidth=1.6, label=run)
-            axes.set_title(name, loc="left", fontsize=10, fontweight="bold")
+            axes.set_title(spell_name(name), loc="left", fontsize=10, fontweight="bold")
             axes.legend(frameon=False, fontsize=8)
             _finish(axes, theme, right)
         return _png(figure)

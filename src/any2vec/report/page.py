@@ -105,7 +105,7 @@ SIGNATURE = "<footer>Written by any2vec "
 """begins the last line of every page, and no text from outside can hold it: that is escaped"""
 _IN_SETTINGS = {"data", "dim", "epochs", "model", "seed", "threads"}
 """what a run's summary repeats of its settings"""
-_IN_SECTIONS = {"validation", "seconds_by_stage", "waits_by_stage"}
+_IN_SECTIONS = {"validation", "seconds_by_stage", "waits_by_stage", "lagrangian", "residual", "decrease"}
 """what stands in a section of its own"""
 
 

@@ -22,6 +22,7 @@ def compare(
 ) -> None:
     """Runs side by side: settings that differ, figures, scores of validation and evaluation; curves on a page."""
     from any2vec.report.compare import compare_runs, write_comparison
+    from any2vec.report.tables import spell_name
 
     found = compare_runs(runs)
     page = None if out is None else write_comparison(found, out, overwrite)
@@ -29,7 +30,7 @@ def compare(
         print_json(found.as_dict() | ({} if page is None else {"page": page}))
         return
     for heading, rows in found.tables().items():
-        cells = [[name.replace("_", " "), *(cell(value, name) for value in row)] for name, row in rows.items()]
+        cells = [[spell_name(name), *(cell(value, name) for value in row)] for name, row in rows.items()]
         show(columns(heading, ["", *found.runs], cells))
     if page is not None:
         note(f"The page is {page}")
