@@ -109,6 +109,24 @@ def sample_hop(
 
 
 @jit
+def draw_places(
+    node_F: np.ndarray, start_F: np.ndarray, degree_F: np.ndarray, stop_F1: np.ndarray, repeats: bool, key: np.uint64,
+    place_S: np.ndarray,
+) -> None:  # fmt: skip
+    """The places that `sample_hop` takes by the law UNIFORM, at [stop[i], stop[i + 1]) of node i; no entry is read.
+
+    place: int64 (S,), S = stop[F], stop[0] = 0; the others as there.
+    """
+    for i in range(node_F.size):
+        place_K = place_S[stop_F1[i] : stop_F1[i + 1]]
+        if place_K.size == degree_F[i] and not repeats:
+            for j in range(place_K.size):
+                place_K[j] = start_F[i] + j
+        elif place_K.size > 0:  # what is prefetched is any memory: entries lie elsewhere
+            _take_uniform(place_S, start_F[i], degree_F[i], repeats, draw(key, np.uint64(node_F[i])), place_K)
+
+
+@jit
 def _take_uniform(
     indices: np.ndarray, start: int, degree: int, repeats: bool, key: np.uint64, place_K: np.ndarray
 ) -> None:
