@@ -194,7 +194,7 @@ METADATA = {
 
 def test_plans() -> None:
     model = GraphSAGE(batch_size=256, fanouts="10,5")
-    assert plan_network(model, METADATA, 0, 0, 1) == (None, 0, "", 0, 0)
+    assert plan_network(model, METADATA, 0, 0, 1) == (None, 0, "", 0, 0, None, "")
     roomy = plan_network(model, METADATA, 2_000_000_000, 100_000_000, 1)
     assert roomy.rows is None and "in memory" in roomy.sentence
     assert roomy.inference_bytes < 2_000_000_000 - 100_000_000 - 102_400_000

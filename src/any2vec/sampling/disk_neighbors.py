@@ -9,6 +9,7 @@ Legend: N nodes, F of a frontier, S entries sampled by it, K lists in memory, C 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +56,7 @@ class CachedLists:
         self._id_C = np.empty(int(stop_K[-1]) if len(kept) else 0, np.int32)
         cuts = np.unique([*np.searchsorted(stop_K, np.arange(0, len(self._id_C), _PIECE)), len(kept)])
         at = 0
-        for first, stop in zip(cuts, cuts[1:], strict=False):
+        for first, stop in pairwise(cuts.tolist()):
             entries = csr.indices[positions_in(begin_K[first:stop], end_K[first:stop])]
             self._id_C[at : at + len(entries)] = entries
             at += len(entries)

@@ -5,6 +5,7 @@ Legend: K entries asked for, P pages that they lie in.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,7 @@ class AdjacencyFile(RowFile):
         num_pages = int(number_K[-1]) + 1
         pages = min(_MOST, max(_FEWEST, -(-num_pages // IN_FLIGHT)))
         cuts = [*np.searchsorted(number_K, np.arange(0, num_pages, pages)).tolist(), len(place_K)]
-        parts = [slice(first, stop) for first, stop in zip(cuts, cuts[1:], strict=False)]
+        parts = [slice(first, stop) for first, stop in pairwise(cuts)]
         with storage_errors(self.path):
             reads = [self._pool.submit(self._read, ascending_K[part], read_K1[part]) for part in parts]
             num_bytes = sum(read.result() for read in reads)

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.data.attributed.adjacency_file import AdjacencyFile
 from any2vec.data.attributed.features import FeatureRows
 from any2vec.data.attributed.row_file import RowFile
 from any2vec.data.io.array_file import map_array
@@ -140,6 +141,10 @@ class AttributedGraph:
             raise InputError(f"{self.folder} holds no features; build it with --features.")
         rows = self.features.row_ND
         return RowFile(self.folder / "features.npy", rows.dtype, *rows.shape)
+
+    def open_adjacency(self) -> AdjacencyFile:
+        """The lists of in-neighbors as a file, read past the page cache. StorageError: it cannot be opened."""
+        return AdjacencyFile(self.folder / "indices.npy", len(self.csr.indices), len(self))
 
     def check_edges(self) -> None:
         """Read all edges, once: kernels trust them.

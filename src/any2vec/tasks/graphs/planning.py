@@ -55,6 +55,9 @@ _ORDERED = 24
 """bytes of each node whose order is another one: the rows' ends, the order, its inverse"""
 _PARTS = 64, 72
 """bytes of parts of the graph, while they are found: of each node; with METIS also of each entry of the adjacency"""
+_BEGINS, _DRAWN = 8, 48
+"""bytes of lists on disk: of each node, where its list in memory begins; of each edge of a batch, while it is drawn:
+its place, in order and as given, its entry, and where that lies"""
 _KEY_BYTES = 70
 """of each node's key"""
 _LIBRARIES = 40_000_000
@@ -83,6 +86,10 @@ class NetworkPlan(NamedTuple):
     """batches whose nodes are known before they are read"""
     trace_bytes: int = 0
     """of their samples, in memory"""
+    list_bytes: int | None = None
+    """of lists of neighbors, where the others are on disk; None: all are in memory"""
+    adjacency: str = ""
+    """what was chosen of lists"""
 
 
 def _columns(metadata: Mapping[str, Any]) -> tuple[int, int]:
@@ -106,17 +113,9 @@ def plan_network(
     """
     if not budget_bytes:
         return NetworkPlan(None, 0, "")
-    nodes, row_bytes, widths = metadata["num_nodes"], metadata["feature_bytes"], model.widths(*_columns(metadata))
-    parts = {"the process": process_bytes, **_fixed(model, metadata)}
-    batch, stays = batch_bytes(model, metadata, threads)
-    least = least_inference_bytes(widths, metadata["most_neighbors"], _edge_columns(model, metadata))
-    if isinstance(model, OwnModule) and not _own(model, metadata).is_cut:
-        least = _own(model, metadata).at_once_bytes(nodes, metadata["num_entries"])
-    parts["a batch"] = max(batch, stays + least)
-    whole = nodes * row_bytes
-    if model.sampling == "full-graph":
-        parts["the features, which full-graph holds"] = whole
-    needed = sum(parts.values())
+    nodes, row_bytes = metadata["num_nodes"], metadata["feature_bytes"]
+    parts, stays = needed_parts(model, metadata, process_bytes, threads)
+    needed, whole = sum(parts.values()), nodes * row_bytes
     if needed > budget_bytes:
         largest = ", ".join(f"{size(value)} {name}" for name, value in sorted(parts.items(), key=lambda one: -one[1]))
         raise InputError(
@@ -146,6 +145,29 @@ def plan_network(
     return NetworkPlan(rows, inference, sentence, num_ahead, trace)
 
 
+def needed_parts(
+    model: GraphNetwork, metadata: Mapping[str, Any], process_bytes: int, threads: int
+) -> tuple[dict[str, int], int]:  # fmt: skip
+    """(bytes that a run needs at least, by name; those of a batch that stay with the process when it is over)."""
+    widths, nodes = model.widths(*_columns(metadata)), metadata["num_nodes"]
+    parts = {"the process": process_bytes, **_fixed(model, metadata)}
+    batch, stays = batch_bytes(model, metadata, threads)
+    least = least_inference_bytes(widths, metadata["most_neighbors"], _edge_columns(model, metadata))
+    if isinstance(model, OwnModule) and not _own(model, metadata).is_cut:
+        least = _own(model, metadata).at_once_bytes(nodes, metadata["num_entries"])
+    parts["a batch"] = max(batch, stays + least)
+    if model.sampling == "full-graph":
+        parts["the features, which full-graph holds"] = nodes * metadata["feature_bytes"]
+    return parts, stays
+
+
+def with_lists(model: GraphNetwork, metadata: Mapping[str, Any], list_bytes: int) -> dict[str, Any]:
+    """The metadata where so many bytes of lists of neighbors are in memory, and where they begin, and what a batch
+    draws of them."""
+    edges = reached_by_hop(model, metadata)[1]
+    return {**metadata, "list_bytes": list_bytes + _BEGINS * metadata["num_nodes"] + int(_DRAWN * edges)}
+
+
 def batches_ahead(rows: int, reached: float) -> int:
     """Batches that read `CACHES_AHEAD` times the rows in memory, `reached` different ones each; 1 at least."""
     return max(1, math.ceil(CACHES_AHEAD * rows / reached))
@@ -154,7 +176,8 @@ def batches_ahead(rows: int, reached: float) -> int:
 def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any], threads: int, plan: NetworkPlan) -> Size:
     """Of a run on one host. Batches and inference take turns."""
     nodes, row_bytes = metadata["num_nodes"], metadata["feature_bytes"]
-    weights, fixed = _weights(model, metadata), _fixed(model, metadata)
+    listed = metadata if plan.list_bytes is None else with_lists(model, metadata, plan.list_bytes)
+    weights, fixed = _weights(model, metadata), _fixed(model, listed)
     inference = whole_inference_bytes(model.widths(*_columns(metadata)), nodes)
     inference += FLOAT * _edge_columns(model, metadata) * metadata["num_entries"]
     if plan.inference_bytes:
@@ -268,7 +291,8 @@ def _weights(model: GraphNetwork, metadata: Mapping[str, Any]) -> TableSize:
 def _fixed(model: GraphNetwork, metadata: Mapping[str, Any]) -> dict[str, int]:
     """What a run holds wherever features are, beside the process and batches."""
     nodes, weights = metadata["num_nodes"], _weights(model, metadata).num_bytes
-    graph = FLOAT * metadata["num_entries"] + (8 + _NODE_BYTES + _KEY_BYTES) * nodes + metadata["label_bytes"]
+    lists = metadata.get("list_bytes", FLOAT * metadata["num_entries"])
+    graph = lists + (8 + _NODE_BYTES + _KEY_BYTES) * nodes + metadata["label_bytes"]
     if model.node_order != "none":
         graph += FLOAT * metadata["num_entries"] + _ORDERED * nodes + metadata["label_bytes"]
     if model.batch_order == "proximity":

@@ -20,6 +20,7 @@ from any2vec.evaluate.graph.scores import auc_of_pairs, metric_of, ranking_of_pa
 from any2vec.models.networks.batches import LearnerData
 from any2vec.models.networks.classifier import NetworkClassifier, nodes_digest
 from any2vec.models.networks.config import NETWORK, OwnModule, objective_name
+from any2vec.models.networks.disk.learner import DiskLearner
 from any2vec.models.networks.encoder import NetworkEncoder
 from any2vec.models.networks.features import CachedFeatures
 from any2vec.models.networks.hot_rows import SCORES, Asked, highest
@@ -28,8 +29,8 @@ from any2vec.models.networks.node_order import in_order
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.sharding.node_orders import node_order, places_of
 from any2vec.sampling.links import CANDIDATES, LinkData
+from any2vec.tasks.graphs.adjacency import learner_of, plan_of
 from any2vec.tasks.graphs.options import CacheOptions
-from any2vec.tasks.graphs.planning import plan_network
 from any2vec.tasks.graphs.prepare import PreparedGraph
 from any2vec.train.checkpoint import FILE
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
@@ -51,11 +52,11 @@ class NetworkProgram(InMemoryProgram):
         model, run = request.spec.model, request.spec.run
         budget = request.spec.storage.memory_bytes, machine.process_bytes(), request.threads
         cache = request.spec.reading.get("cache") or CacheOptions()
-        self.plan = plan_network(model, prepared.metadata, *budget, cache.num_ahead)
+        self.plan = plan_of(model, prepared.metadata, *budget, cache)
         self._place_N: np.ndarray | None = None
         """where the learner has each node; None: where the user has it"""
         data = self._ordered(model.node_order) if model.node_order != "none" else prepared.data
-        self.learner = GraphLearner(model, data, run.seed, request.threads, self.plan.inference_bytes)
+        self.learner = learner_of(model, data, run.seed, request.threads, self.plan, prepared.graph)
         if self.learner.objective.is_validated:
             self.validation = self._validation()
         if self.plan.rows is not None:
@@ -109,7 +110,14 @@ class NetworkProgram(InMemoryProgram):
             "dim": vectors.shape[1], "batch_order": learner.batches.order,
             **reader.moved._asdict(), "bytes_filled": reader.bytes_filled, "features": self.plan.sentence,
             "inference": learner.inference.counts._asdict(), **learner.stages.summary(recorder.seconds),
+            **self._of_lists(),
         }  # fmt: skip
+
+    def _of_lists(self) -> dict[str, Any]:
+        """What the summary says of lists on disk, where there are any."""
+        if not isinstance(self.learner, DiskLearner):
+            return {}
+        return {"adjacency": self.plan.adjacency, **self.learner.summary()}
 
     def _score(self) -> tuple[NetworkClassifier | NetworkEncoder, np.ndarray, np.ndarray]:
         """(the network of the best epoch, vectors of all nodes, scores of their classes); made once, at the end."""

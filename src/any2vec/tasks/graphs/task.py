@@ -99,6 +99,8 @@ class Graphs(Task):
         "patience": "epochs without a better score; default 0: no stop",
         "residency": "rows in memory, with --memory",
         "superbatch": "belady: batches looked ahead; by default by memory",
+        "adjacency": "where lists of neighbors lie, with --memory",
+        "neighbor_cache": "adjacency disk: bytes of lists in memory",
     }
     needs_folder: ClassVar = False  # what a classifier predicts rightly may be all that is wanted
     input: ClassVar = "a folder of any2vec graph build, or edges (edge list, Parquet, Matrix Market; of rgcn triples)"
@@ -131,7 +133,12 @@ class Graphs(Task):
                 f"edge_features does nothing for {spec.model.name}, which makes nothing of features of edges; leave it "
                 f"out, or take {_HEED}."
             )
-        if spec.reading.get("cache") not in (None, CacheOptions()) and spec.storage.memory is None:
+        cache = spec.reading.get("cache") or CacheOptions()
+        if cache.adjacency == "disk":
+            from any2vec.tasks.graphs.adjacency import check_lists
+
+            check_lists(spec)
+        if cache != CacheOptions() and spec.storage.memory is None:
             raise InputError("residency chooses rows where memory is small; give a budget, like --memory 2GB.")
 
     def read(self, spec: RunSpec, hooks: Hooks) -> PreparedGraph:
@@ -173,10 +180,10 @@ class Graphs(Task):
 
     def memory_plan(self, spec: RunSpec, metadata: Mapping[str, Any]) -> NetworkPlan:
         """What a run keeps in memory. Raises InputError where its budget is too small."""
-        from any2vec.tasks.graphs.planning import plan_network
+        from any2vec.tasks.graphs.adjacency import plan_of
 
         budget = spec.storage.memory_bytes, machine.process_bytes(), self.threads(spec, 1)
-        return plan_network(spec.model, metadata, *budget, (spec.reading.get("cache") or CacheOptions()).num_ahead)
+        return plan_of(spec.model, metadata, *budget, spec.reading.get("cache") or CacheOptions())
 
     def sized(self, spec: RunSpec, metadata: Mapping[str, Any]) -> dict[str, Any]:
         from any2vec.tasks.graphs.planning import vector_columns
@@ -189,7 +196,9 @@ class Graphs(Task):
             "dim": vector_columns(spec.model, metadata),
             "epochs": spec.run.epochs or spec.model.default_epochs,
         }
-        return found | about | {"features": self.memory_plan(spec, metadata).sentence}
+        plan = self.memory_plan(spec, metadata)
+        lists = {"adjacency": plan.adjacency} if plan.adjacency else {}
+        return found | about | {"features": plan.sentence} | lists
 
     def scorer(self, folder: Path) -> Any:
         from any2vec.models.networks.classifier import read_network
@@ -220,7 +229,7 @@ class Graphs(Task):
         return f"To predict classes of the nodes of a graph folder, this or another:  {shlex.join(command)}"
 
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-        where = [("features", summary["features"])] if summary.get("features") else []
+        where = [(name, summary[name]) for name in ("features", "adjacency") if summary.get(name)]
         if (num := summary["data"].get("num_edge_features")) and summary["model"] not in _HEEDING:
             where.append(("note", f"{summary['model']} makes nothing of features of edges: the {num:,} are not used"))
         if "test_auc" in summary:

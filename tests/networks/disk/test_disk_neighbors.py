@@ -1,4 +1,4 @@
-"""Lists of neighbors on disk: the samples are those of the lists in memory, and only pages with drawn places are read."""
+"""Lists of neighbors on disk: samples are those of lists in memory, and only pages with drawn places are read."""
 
 from __future__ import annotations
 

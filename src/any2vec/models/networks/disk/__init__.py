@@ -1,0 +1,1 @@
+"""Graph networks whose adjacency lies on disk."""
