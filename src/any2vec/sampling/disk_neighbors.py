@@ -17,7 +17,7 @@ import numpy as np
 from any2vec.data.attributed.adjacency_file import AdjacencyFile
 from any2vec.errors import InputError
 from any2vec.kernels.common.ranges import positions_in
-from any2vec.sampling.neighbors import Neighborhood, NeighborOptions, NeighborSampler
+from any2vec.sampling.neighbors import Neighborhood, NeighborOptions, NeighborSampler, hop_key
 from any2vec.types import Csr
 
 _PIECE = 1 << 20
@@ -116,24 +116,24 @@ class DiskNeighborSampler(NeighborSampler):
         """
         from any2vec.kernels.graph import neighbors
 
-        seed_B = self._checked(seeds)
+        seed_B, rows = self._checked(seeds), self._rows
         scratch = self._scratch.of_thread()
         found = scratch.room("found", len(seed_B) + 1, np.int32)
         first, num, reads = 0, len(seed_B), ListReads()
         hops, stops, locals_, edges = [num], [np.zeros(1, np.int64)], list[np.ndarray](), list[np.ndarray]()
-        no_alias, no_weights = (np.empty(0, np.uint32), np.empty(0, np.int32)), np.empty(0, np.float32)
         try:
             if not neighbors.number_seeds(seed_B, scratch.base, scratch.seen, found):
                 raise InputError("A node comes twice among the seeds of a batch; give each once.")
             for hop, fanout in enumerate(self.options.fanouts):
-                place_S, start_F, stop_F1, widest = self._draw(found[first:num], fanout, self._key(epoch, batch, hop))
+                key = hop_key(self.options, epoch, batch, hop)
+                place_S, start_F, stop_F1, widest = self._draw(found[first:num], fanout, key)
                 id_S, read = self.lists.take(found[first:num], start_F, stop_F1, place_S)
                 found = scratch.room("found", min(num + len(id_S), self.num_nodes) + 1, np.int32, num)
                 local_S = np.empty(len(id_S), np.int32)
                 before, first = first, num
                 num = neighbors.sample_hop(
-                    id_S, *no_alias, no_weights, found[before:num], stop_F1[:-1], np.diff(stop_F1), stop_F1,
-                    neighbors.UNIFORM, False, np.uint64(0), scratch.base, scratch.seen, found, num,
+                    id_S, *rows.alias, rows.weights, found[before:num], stop_F1[:-1], np.diff(stop_F1), stop_F1,
+                    rows.law, False, np.uint64(0), scratch.base, scratch.seen, found, num,
                     scratch.room("place", max(widest, neighbors.CHUNK), np.int64), local_S, np.empty(0, np.int64),
                 )  # fmt: skip
                 reads = reads.plus(*read)
