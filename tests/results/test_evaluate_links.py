@@ -105,6 +105,24 @@ def test_property_any_graph(tmp_path_factory, seed: int, nodes: int, directed: b
     check(split, graph)
 
 
+def test_edges_of_a_source_that_leads_to_all_nodes_stay_in_train(tmp_path: Path) -> None:
+    """Before, one such source refused the whole graph; a graph of nothing else is refused still."""
+    pairs = [(0, b) for b in range(1, 12)] + [
+        (a, b) for a in range(1, 12) for b in range(1, 12) if (a + b) % 3 and a < b
+    ]
+    graph = graph_of(np.array(pairs), 12, directed=True)
+    split = split_graph(graph, tmp_path / "s", test_share=0.6, negatives=3, seed=1)  # type: ignore[arg-type]
+    check(split, graph)
+    assert 0 not in split.test[:, 0] and (split.ranking >= 0).all()
+    assert split.meta["num_without_negatives"] > 0
+    held_out = split.meta["num_test_edges"] + split.meta["num_without_negatives"]
+    assert held_out <= split.meta["num_test_edges_wanted"]
+    full = np.array([(a, b) for a in range(6) for b in range(6) if a != b])
+    with pytest.raises(InputError, match="too dense"):
+        split_graph(graph_of(full, 6, directed=True), tmp_path / "full", negatives=3)  # type: ignore[arg-type]
+    assert not (tmp_path / "full").exists()
+
+
 def test_same_seed_same_split(tmp_path: Path) -> None:
     one, again, other = (
         split_graph(cliques(), tmp_path / name, seed=seed)  # type: ignore[arg-type]

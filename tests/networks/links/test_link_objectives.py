@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +29,7 @@ from any2vec.models.networks.learner import GraphLearner
 from any2vec.models.networks.network import Network
 from any2vec.models.networks.objectives import Links, Unsupervised, objective_of
 from any2vec.sampling.walks import is_symmetric
-from any2vec.tasks.graphs.planning import plan_network
+from any2vec.tasks.graphs.planning import _fixed, plan_network
 from any2vec.tasks.graphs.prepare import prepare_graph
 from any2vec.tasks.graphs.task import Graphs
 from any2vec.types import Csr
@@ -332,3 +333,20 @@ def test_what_is_missing_is_said(graph: AttributedGraph, tmp_path: Path) -> None
     loops = any2vec.write_graph(tmp_path / "loops.tsv", tmp_path / "loops", features=np.ones((2, 3), np.float32))
     with pytest.raises(DataError, match="no edges between different nodes"):
         trained(loops, LINKS)
+
+
+def test_plans_count_the_nodes_that_links_are_ranked_among(graph: AttributedGraph) -> None:
+    """20,000 edges of a part at most; validation looks up places of its nodes, and what that takes is measured."""
+    model = GraphSAGE(objective="links", hidden=8)
+    metadata = prepare_graph(model, graph, None, None, None).metadata
+    none, most, more = (
+        _fixed(model, metadata | {"num_val": num, "num_test": num})["the graph"] for num in (0, 20_000, 90_000)
+    )
+    kept, of_val = 2 * 4 * 102 * 20_000, np.random.default_rng(1).integers(0, 5000, 102 * 20_000).astype(np.int32)
+    tracemalloc.start()
+    np.unique(of_val, return_inverse=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most == more and peak <= most - none - kept <= 2 * peak
+    classes = prepare_graph(GraphSAGE(hidden=8, objective="unsupervised"), graph, None, None, None).metadata
+    assert _fixed(GraphSAGE(hidden=8, objective="unsupervised"), classes | {"num_val": 90_000})["the graph"] < most

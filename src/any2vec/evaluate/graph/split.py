@@ -207,7 +207,9 @@ def split_graph(
     """Cut a graph into training edges, test edges and fixed negatives, and write them to the folder `out`.
 
     Edges of a random spanning forest stay in train, so that every node with an edge keeps one; where that leaves too
-    few, fewer are held out and the meta says so. Of an undirected test edge a random end is the source to rank from.
+    few, fewer are held out and the meta says so. An edge whose source has an edge to every node stays in train,
+    too, for there is nothing to rank its target among; `num_without_negatives` of the meta counts them. Of an
+    undirected test edge a random end is the source to rank from.
 
     Args:
         graph: a Graph, or what `read_graph` reads.
@@ -244,6 +246,11 @@ def split_graph(
     in_train[chosen] = False
     free = _NonEdges(graph.csr, graph.is_directed)
     test, ranking = _sources(np.stack([src[chosen], dst[chosen]], axis=1), free, graph.is_directed, negatives, rng)
+    is_ranked = ranking[:, 0] >= 0
+    in_train[chosen[~is_ranked]] = True
+    test, ranking = test[is_ranked], ranking[is_ranked]
+    if not len(test):
+        raise InputError("the graph is too dense: each test edge has a node that is a neighbor of every other node.")
     pairs = free.pairs(len(test), rng)
     weights = graph.csr.weights[at][in_train] if len(graph.csr.weights) else None
     meta = {
@@ -254,6 +261,7 @@ def split_graph(
         "num_train_edges": int(in_train.sum()),
         "num_test_edges": len(test),
         "num_test_edges_wanted": wanted,
+        **({} if is_ranked.all() else {"num_without_negatives": int((~is_ranked).sum())}),
         "num_ranking_negatives": negatives,
         "is_directed": graph.is_directed,
         "is_weighted": weights is not None,
@@ -367,7 +375,8 @@ def _without(csr: Csr, at: np.ndarray, is_directed: bool) -> Csr:
 def _sources(
     test_T2: np.ndarray, free: _NonEdges, is_directed: bool, negatives: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Test edges as (source, target) and their ranking negatives; a source that is everyone's neighbor is turned."""
+    """Test edges as (source, target) and their ranking negatives; a source that is everyone's neighbor is turned, and
+    where that does not help has -1."""
     test = test_T2.astype(np.int32)
     if not is_directed:
         turned = rng.integers(0, 2, len(test)).astype(bool)
@@ -377,8 +386,6 @@ def _sources(
     if stuck.any() and not is_directed:
         test[stuck] = test[stuck, ::-1]
         ranking[stuck] = free.partners(test[stuck, 0], negatives, rng)
-    if (ranking < 0).any():
-        raise InputError("the graph is too dense: a node of a test edge is a neighbor of every other node.")
     return test, ranking
 
 

@@ -22,6 +22,7 @@ from any2vec.models.networks.config import (
     GraphNetwork,
     LayeredNetwork,
     OwnModule,
+    objective_name,
 )  # fmt: skip
 from any2vec.models.networks.sizing import (
     FLOAT,
@@ -34,6 +35,7 @@ from any2vec.models.networks.sizing import (
 )
 from any2vec.plan.cost.size import Size, TableSize
 from any2vec.plan.sharding.graph import has_metis
+from any2vec.sampling.links import CANDIDATES, RANKED
 from any2vec.units import size
 
 SLOT_BYTES = 96
@@ -58,6 +60,9 @@ _PARTS = 64, 72
 _BEGINS, _DRAWN = 8, 48
 """bytes of lists on disk: of each node, where its list in memory begins; of each edge of a batch, while it is drawn:
 its place, in order and as given, its entry, and where that lies"""
+_RANKING = 4, 40
+"""bytes of each number of the edges that are ranked and of their candidates: kept; while it validates, of places of
+nodes"""
 _KEY_BYTES = 70
 """of each node's key"""
 _LIBRARIES = 40_000_000
@@ -302,7 +307,16 @@ def _fixed(model: GraphNetwork, metadata: Mapping[str, Any]) -> dict[str, int]:
         graph += _PARTS[0] * nodes + (_PARTS[1] * metadata["num_entries"] if is_metis else 0)
     if model.sampling == "walks" and model.sample_coverage:
         graph += FLOAT * (nodes + metadata["num_entries"])
+    graph += _ranking_bytes(model, metadata)
     return {"the graph": graph, "the weights": weights + weights // _KEPT, "libraries": _LIBRARIES}
+
+
+def _ranking_bytes(model: GraphNetwork, metadata: Mapping[str, Any]) -> int:
+    """Of the held-out edges that are ranked, and the nodes that they are ranked among."""
+    if objective_name(model) != "links":
+        return 0
+    val, test = (min(metadata[f"num_{part}"], RANKED) for part in ("val", "test"))
+    return (2 + CANDIDATES) * (_RANKING[0] * (val + test) + _RANKING[1] * val)
 
 
 def _edge_columns(model: GraphNetwork, metadata: Mapping[str, Any]) -> int:
