@@ -26,9 +26,9 @@ STYLE = """
 .tools button, .legend button { font: inherit; color: var(--text); background: var(--page);
   border: 1px solid var(--line); border-radius: 8px; padding: 3px 11px; cursor: pointer; }
 .legend { display: flex; flex-wrap: wrap; gap: 6px; margin-top: 10px; font-size: 13px; }
-.legend button { padding: 1px 9px; text-align: left; max-width: 100%; overflow-wrap: anywhere; }
+.legend button { padding: 1px 9px; text-align: left; max-width: 100%; overflow-wrap: anywhere; display: flex; }
 .legend button[aria-pressed=true] { border-color: var(--text); }
-.legend svg { width: 10px; height: 10px; margin-right: 6px; }
+.legend svg { width: 10px; height: 10px; margin: 5px 6px 0 0; flex: none; }
 button.near { border: 0; font: inherit; color: inherit; cursor: pointer; }
 @media (max-width: 640px) { .tools form { flex: 1 1 100%; } .tools input { flex: 1; } }
 #map-about { min-height: 28px; margin-top: 10px; } #map-count { color: var(--faint); white-space: nowrap; }
