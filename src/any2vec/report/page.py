@@ -69,7 +69,7 @@ footer { color: var(--faint); font-size: 13px; margin-top: 22px; }
 @media (max-width: 640px) {
   main { padding: 20px 10px; } section { padding: 14px 12px; }
   .near { white-space: normal; overflow-wrap: anywhere; max-width: 100%; }
-  .near small { display: inline-block; } table.scores td:first-child { overflow-wrap: anywhere; }
+  .near small { display: inline-block; } table.scores td:first-child { overflow-wrap: anywhere; min-width: 8em; }
   .near-table td.item { white-space: normal; overflow-wrap: anywhere; }
   .near-table tr, .near-table td { display: block; border: 0; padding-right: 0; } .near-table th { display: none; }
 }
