@@ -19,7 +19,14 @@ torch = pytest.importorskip("torch")
 from any2vec.nn import GCNConv, tune_graph  # noqa: E402
 from any2vec.nn.tuning.admm import EdgeValues  # noqa: E402
 from any2vec.nn.tuning.graph import edge_values, share_within  # noqa: E402
-from any2vec.nn.tuning.network import Nodes, TunedNetwork, WeightedGraph, WholeGraph, train_network  # noqa: E402
+from any2vec.nn.tuning.network import (  # noqa: E402
+    Nodes,
+    TunedNetwork,
+    WeightedGraph,
+    WholeGraph,
+    accuracy,
+    train_network,
+)
 from any2vec.nn.tuning.quantized import quantized  # noqa: E402
 from any2vec.plan.sharding.degree_blocks import DiagonalBlocks  # noqa: E402
 
@@ -173,7 +180,7 @@ def test_the_residual_falls_and_values_of_a_known_answer_are_found() -> None:
 def test_a_round_is_steps_then_the_projection_then_the_duals() -> None:
     edge_index, _, _ = small()
     pair_S, num = pair_numbers(edge_index[0].numpy(), edge_index[1].numpy(), NODES)
-    target = torch.linspace(0.1, 0.9, num, dtype=torch.float64)
+    target = torch.linspace(-0.5, 1.5, num, dtype=torch.float64)  # values stay within 0..1
     options = PruneOptions(share=0.25, rounds=3, steps=2, step_size=0.1, penalty=0.5, polarization=0)
     values = EdgeValues(edge_index, NODES, quadratic(target, pair_S), options)
     found = values.tune()
@@ -231,6 +238,8 @@ def test_planted_noise_goes_before_true_edges_and_symmetric_graphs_stay_symmetri
     assert torch.equal(found.edge_index, edge_index[:, found.is_kept])
     pairs = set(map(tuple, found.edge_index.T.tolist()))
     assert {(dst, src) for src, dst in pairs} == pairs
+    for one in (found.before, found.after):
+        assert one.val_accuracy == accuracy(one.score_NC, label, val) > 0.6
     again = tune_graph(edge_index, x, label, train, val, NOISY)
     assert torch.equal(again.is_kept, found.is_kept) and torch.equal(again.after.score_NC, found.after.score_NC)
 
