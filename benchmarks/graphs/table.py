@@ -6,6 +6,7 @@ from benchmarks.graphs import (
     blocks,
     building,
     determinism,
+    disk_adjacency,
     on_disk,
     residency,
     speed,
@@ -34,6 +35,7 @@ TABLE = Table(
         *building.ROWS,
         *determinism.ROWS,
         *on_disk.ROWS,
+        *disk_adjacency.ROWS,
         *superbatch.ROWS,
     ),
 )
