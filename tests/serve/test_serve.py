@@ -220,9 +220,39 @@ def test_values_of_clicks_are_recommended(tmp_path: Path) -> None:
             ({"contexts": contexts, "column": "product", "exclude": [[]]}, 400),
             ({"contexts": [{"user": "u1"}], "column": "product", "exclude": [[f"p{n}" for n in range(12)]]}, 400),
             ({"contexts": [{"mood": "u1"}], "column": "product"}, 400),
+            ({"contexts": contexts[:1], "column": "product", "values": ["p1", "new"]}, 404),
+            ({"contexts": contexts[:1], "column": "product", "values": []}, 400),
         ):  # fmt: skip
             status, said = answers(**content)
             assert status == code and is_sentence(said), (content, said)
+
+
+def test_contexts_hold_what_rows_to_score_hold(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="models of clicks need torch")
+    (tmp_path / "shop.toml").write_text(
+        'label = "bought"\ndense = ["price"]\ncategorical = ["user", "product"]\nmulti_valued = ["tags"]\n\n'
+        '[column.product]\nids = "vocabulary"\n'
+    )
+    rng = np.random.default_rng(1)
+    rows = [
+        {"user": user, "product": f"p{product}", "price": float(user), "tags": ["a", "b"][: 1 + user % 2],
+         "bought": int(user % 2 == product % 2)}
+        for user, product in rng.integers(0, 6, (300, 2)).tolist()
+    ]  # fmt: skip
+    model = a2v.LogisticRegression(learning_rate=0.5)
+    a2v.fit(model, rows, schema=tmp_path / "shop.toml", epochs=2, threads=1, out=tmp_path / "shop")
+    runs = catalog.Catalog({"shop": tmp_path / "shop"})
+    with Server(app.make_app(runs, SMALL), "127.0.0.1", 0) as running:
+        found = []
+        for tags, user, price in ((["a", "b"], 1, 2.0), (["b"], 1, 2), ([], 1, None), (None, None, 2.0)):
+            context = {"tags": tags, "user": user, "price": price}
+            status, ranked = ask(running.port, "/runs/shop/recommend", {"contexts": [context], "column": "product"})
+            assert status == 200, ranked
+            wanted = [context | {"product": value} for value, _ in pairs(ranked["answers"][0])]
+            scores = ask(running.port, "/runs/shop/score", {"rows": wanted})[1]["scores"]
+            assert [score for _, score in pairs(ranked["answers"][0])] == pytest.approx(scores)
+            found.append(max(scores))
+        assert len(set(found)) == 4  # each value of a context counts
 
 
 def is_sentence(answer: Any) -> bool:

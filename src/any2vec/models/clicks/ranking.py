@@ -28,7 +28,8 @@ def rank_values(
     Each candidate is scored as a row of data: with the context's values, and nothing in all other columns.
 
     Args:
-        context: column -> value, of the schema's columns; text as in a file.
+        context: column -> value, of the schema's columns; text as in a file, or what a column in memory holds: a
+            number, a list of a multi-valued one, None for what is missing.
         column: a categorical one. Its candidates are the values of training where the schema keeps them (ids =
             "vocabulary"), else those in `seen`.
         seen: data like those of training: values that stand there with the first column of the context are left out.
@@ -36,7 +37,7 @@ def rank_values(
 
     Raises:
         InputError: a column is not in the schema or cannot be ranked, or there are no candidates.
-        UnknownKeyError: training has not seen the context's value.
+        UnknownKeyError: training has not seen the context's value, or one of `values`.
         DataError: `seen` cannot be read, or a value is no number.
     """
     check_whole("k", k, 1, 2**31 - 1)
@@ -50,6 +51,8 @@ def rank_values(
     pairs = [] if seen is None else list(_pairs(seen, schema, ranked.source, sources[next(iter(context), column)]))
     if values is not None:
         candidates = [*dict.fromkeys(values)]
+        for value in candidates:
+            _check_known(scorer, {column: value})
     elif ranked.ids == "vocabulary":
         candidates = [*scorer.encoder.vocabularies[column].keys]
     else:
@@ -62,9 +65,9 @@ def rank_values(
         raise InputError(
             f"There are no values of {column} to rank: its rows are hashed, which keeps no values, so give them "
             f'(values), or data that hold them (seen, --exclude-seen), or train with ids = "vocabulary".'
-            if keeps_none else f"All values of {column} have been seen in this context."
+            if keeps_none else f"No values of {column} are left to rank: all are seen in this context, or left out."
         )  # fmt: skip
-    given = {sources[name]: str(value) for name, value in context.items()}
+    given = {sources[name]: "" if value is None else value for name, value in context.items()}
     table = {name: [given.get(name, "")] * len(candidates) for name in schema.needed} | {ranked.source: candidates}
     score_V = np.concatenate([scorer.predict(batch) for batch in scorer.encoder.encode(table)])
     order = np.argsort(-score_V, kind="stable")[:k]
@@ -85,7 +88,8 @@ def _check_known(scorer: ClickScorer, context: Mapping[str, Any]) -> None:
     """Raise UnknownKeyError for a value of a single category that training has not seen, as far as that is known."""
     for name, value in context.items():
         vocabulary = scorer.encoder.vocabularies.get(name)
-        if vocabulary is not None and name in scorer.encoder.schema.categorical and str(value) not in vocabulary:
+        is_single = value is not None and name in scorer.encoder.schema.categorical
+        if vocabulary is not None and is_single and str(value) not in vocabulary:
             raise UnknownKeyError(f"{name} {str(value)!r} is not among the {len(vocabulary):,} values of training.")
 
 
