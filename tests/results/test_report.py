@@ -252,6 +252,14 @@ def test_monitors_are_labeled_with_numbers(monkeypatch: pytest.MonkeyPatch) -> N
     figures.draw_monitors(summary, figures.LIGHT)
     labels = [label.get_text() for axes in drawn[0].axes for label in axes.get_yticklabels(which="both")]
     assert any(label.startswith("1e") for label in labels) and not any("$" in label for label in labels), labels
+    for values in ([4.9, 3.3, 3.1], [0.9, 0.6, 0.35], [18.0, 5.0, 2.1], [2.0, 2.0, 2.0]):  # less than two powers of ten
+        figures.draw_monitors({"lagrangian": values}, figures.LIGHT)
+        axes = drawn[-1].axes[0]
+        low, high = axes.get_ylim()
+        places = [*axes.yaxis.get_ticklocs(), *axes.yaxis.get_ticklocs(minor=True)]
+        texts = [label.get_text() for label in (*axes.yaxis.get_majorticklabels(), *axes.yaxis.get_minorticklabels())]
+        seen = [text for place, text in zip(places, texts, strict=True) if text and low <= place <= high]
+        assert len(seen) > 1 and all(float(text) > 0 for text in seen), (values, seen)
 
 
 def test_long_lists_are_told_by_their_ends() -> None:

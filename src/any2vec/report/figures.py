@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 from PIL import Image
 
 from any2vec.report.items import OTHER, MapItems
@@ -234,9 +235,7 @@ def draw_monitors(summary: dict[str, Any], theme: Theme) -> bytes:
             axes.set_title(title, loc="left", color=theme.text, fontsize=10)
             if any(np.nanmax(line.get_ydata(), initial=0.0) > 0 for line in axes.lines):
                 axes.set_yscale("log")
-                # the usual ones write formulas, which are switched off
-                axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-                axes.yaxis.set_minor_formatter(NullFormatter())
+                _spell_logarithms(axes)
             _finish(axes, theme, "epoch", "both")
             if len(lines) > 1:
                 figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", frameon=False, fontsize=8)
@@ -283,6 +282,16 @@ def epoch_ends(progress: list[dict[str, Any]]) -> list[float]:
     ]
     ends = [second for step, second in steps if step == 1]
     return ends if len(ends) <= MOST_ENDS and not any(step > 1 for step, _ in steps) else []
+
+
+def _spell_logarithms(axes: Axes) -> None:
+    """Numbers at the powers of ten; where fewer than two of these are seen, between them, too, all or at 2 and 5."""
+    low, high = axes.get_ylim()
+    powers = math.floor(math.log10(high)) - math.ceil(math.log10(low)) + 1
+    starts = "" if powers > 1 else "123456789" if high < 6 * low else "25"
+    # the usual formatters write formulas, which are switched off
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in starts else ""))
 
 
 def _finish(axes: Axes, theme: Theme, name: str, ticks: Literal["major", "both"] = "major") -> None:
