@@ -115,12 +115,14 @@ class GINEConv(torch.nn.Module):
             edge_attr: (S, edge_dim), without an edge_dim (S, D), of the type of x: features of the edges.
 
         Raises:
-            InputError: as of `aggregate`; features of the edges are missing, or of another shape.
+            InputError: as of `aggregate`; x has other columns than nn takes; features of the edges are missing, or of
+                another shape.
         """
         source, own = x if isinstance(x, tuple) else (x, x)
-        columns = source.shape[-1] if self.edge_dim is None else self.edge_dim
-        neighbors, edge_SK = _by_target(source, len(own), edge_index, edge_attr, columns)
+        neighbors, edge_SK = _by_target(source, len(own), edge_index, edge_attr, self.edge_dim)
         edge_SD = edge_SK if self.lin is None else self.lin(edge_SK)
+        if edge_SD.shape[1] != source.shape[1]:
+            raise InputError(f"x must have {edge_SD.shape[1]:,} columns, as many as nn takes, got {source.shape[1]:,}.")
         found: torch.Tensor = self.nn(edge_relu_sum(source, edge_SD, neighbors) + (1 + self.eps) * own)
         return found
 
@@ -187,11 +189,12 @@ def _columns_in(nn: torch.nn.Module) -> int:
 
 def _by_target(
     source: torch.Tensor, num_nodes: int, edge_index: torch.Tensor | Neighbors, edge_attr: torch.Tensor | None,
-    columns: int,
+    edge_dim: int | None,
 ) -> tuple[Neighbors, torch.Tensor]:  # fmt: skip
     """The edges by target, and their features, (S, K), in this order. InputError where they do not fit."""
     if not isinstance(edge_index, Neighbors):
         check_tensors(source, edge_index)
+    columns = source.shape[1] if edge_dim is None else edge_dim
     if not isinstance(edge_attr, torch.Tensor):
         what = "is missing" if edge_attr is None else f"is {type(edge_attr).__name__}"
         raise InputError(f"GINEConv takes features of edges, a torch tensor (edges, {columns}); edge_attr {what}.")

@@ -119,6 +119,8 @@ def test_what_does_not_fit_is_refused() -> None:
         (lambda: GINEConv(linear)(x, edges, torch.ones(2, 3)), r"edge_attr must be torch.float32 \(2, 4\)"),
         (lambda: GINEConv(linear, edge_dim=3)(x, edges, torch.ones(2, 4)), r"must be torch.float32 \(2, 3\)"),
         (lambda: GINEConv(linear)(x, edges, torch.ones(2, 4, dtype=torch.float64)), "got torch.float64"),
+        (lambda: GINEConv(linear, edge_dim=3)(torch.ones(2, 9), edges, torch.ones(2, 3)), "4 columns.* got 9"),
+        (lambda: GINEConv(linear)([[1.0]], edges, torch.ones(2, 1)), "x must be a torch tensor, got list"),
         (lambda: GINEConv(linear)(x, edges + 1, torch.ones(2, 4)), r"edge_index\[0\] must be from 0 to 1"),
     ]
     for call, message in cases:

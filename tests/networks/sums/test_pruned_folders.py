@@ -41,6 +41,8 @@ def test_a_pruned_graph_is_a_folder_of_its_own(built: dict[str, Any], tmp_path: 
     before, after = AttributedGraph.open(built["folder"]), AttributedGraph.open(out)
     assert json.loads(done("graph", "show", str(out), "--check", "--json")) == said | {"problems": []}
     assert said["pruned"]["edges_before"] == before.num_edges
+    asked = {"share": 0.2, "block_nodes": 30, "epochs": 10, "steps": 3, "rounds": 4, "seed": 1, "split_index": 0}
+    assert asked.items() <= said["pruned"].items()
     assert said["edges"] == said["pruned"]["edges"] == before.num_edges - round(0.2 * before.num_edges)
     kept = pairs_of(after)
     assert kept < pairs_of(before) and kept == {(dst, src) for src, dst in kept}

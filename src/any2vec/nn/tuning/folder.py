@@ -5,7 +5,7 @@ Legend: N nodes, E entries of the adjacency, K of them kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -44,8 +44,8 @@ def prune_entries(graph: AttributedGraph, options: PruneOptions, split: int = 0)
     labels = torch.from_numpy(graph.labels.astype(np.int64))
     found = tune_graph(edge_index, x, labels, parts["train"], parts["val"], options)
     is_kept_E = found.is_kept.numpy()
-    about = {
-        "share": options.share, "chunk_floor": options.chunk_floor,
+    about = asdict(options) | {
+        "split_index": split,
         "edges_before": graph.num_edges, "edges": edges_of(edge_index.numpy()[:, is_kept_E], graph.is_directed),
         "val_accuracy_before": found.before.val_accuracy, "val_accuracy": found.after.val_accuracy,
         "share_within_blocks_before": found.shares["ordered"], "share_within_blocks": found.shares["tuned"],

@@ -29,7 +29,8 @@ def prune_graph(
 
     Features, classes, splits and keys are the same, as are weights and features of the edges that stay, which count as
     one each while they are weighed; out-neighbors are left out. `metadata["pruned"]` says how many edges there were and
-    are, and what a network scored on the validation nodes before and after. What is trained on it is another model.
+    are, what a network scored on the validation nodes before and after, and all that was asked. What is trained on it
+    is another model. Memory: O(entries and features), which are all in memory, as float32.
 
     Raises:
         InputError: the graph lacks what edges are weighed by, an option is not legal, or METIS or torch is missing.
