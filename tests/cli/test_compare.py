@@ -46,7 +46,7 @@ def test_the_command(runs: list[Path], tmp_path: Path) -> None:
     said = done("compare", *names, "--out", str(page))
     assert "Settings that differ" in said and "small" in said and "validation MRR" in said
     text = page.read_text()
-    assert text.count("<img") == 1 and "validation mrr" in text and "http://" not in text and "https://" not in text
+    assert text.count("<img") == 1 and "validation MRR" in text and "http://" not in text and "https://" not in text
     assert json.loads(done("compare", *names, "--json"))["settings"] == {"dim": [4, 8]}
     done("compare", *names, "--out", str(page))
     page.write_text("mine")

@@ -80,7 +80,8 @@ def write_comparison(found: Comparison, page: Path, overwrite: bool = False) -> 
     parts = [f"<header><h1>{title}</h1></header>"]
     if found.curves:
         light, dark = (draw_runs(list(found.curves.items()), theme) for theme in (LIGHT, DARK))
-        parts.append(section("Curves", picture(Figure("curves", ", ".join(found.curves), light, dark))))
+        caption = ", ".join(map(spell_name, found.curves))
+        parts.append(section("Curves", picture(Figure("curves", caption, light, dark))))
     for heading, rows in found.tables().items():
         cells = [
             {"": spell_name(name), **{run: value_text(name, value) for run, value in zip(found.runs, row, strict=True)}}
