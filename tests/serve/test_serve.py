@@ -20,7 +20,7 @@ import any2vec as a2v
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.snapshots import publish
-from any2vec.serve.limits import Limits
+from any2vec.serve.limits import Limits, TooLateError
 from any2vec.serve.server import Server, check_address, read_token
 from cli_runs import refused
 
@@ -229,6 +229,8 @@ def test_values_of_clicks_are_recommended(tmp_path: Path) -> None:
 
 def test_contexts_hold_what_rows_to_score_hold(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="models of clicks need torch")
+    from any2vec.models.clicks.ranking import rank_values
+
     (tmp_path / "shop.toml").write_text(
         'label = "bought"\ndense = ["price"]\ncategorical = ["user", "product"]\nmulti_valued = ["tags"]\n\n'
         '[column.product]\nids = "vocabulary"\n'
@@ -253,6 +255,19 @@ def test_contexts_hold_what_rows_to_score_hold(tmp_path: Path) -> None:
             assert [score for _, score in pairs(ranked["answers"][0])] == pytest.approx(scores)
             found.append(max(scores))
         assert len(set(found)) == 4  # each value of a context counts
+    scorer, calls = a2v.ClickScorer.load(tmp_path / "shop"), list[int]()
+
+    def is_over() -> None:
+        calls.append(1)
+        if len(calls) == 2:
+            raise TooLateError("The time is over.")
+
+    with pytest.raises(TooLateError):
+        rank_values(scorer, {}, "user", values=[f"u{n}" for n in range(9000)], check=is_over)
+    with Server(app.make_app(runs, Limits(max_seconds=0.5)), "127.0.0.1", 0) as running, runs["shop"].lock:
+        for path, content in (("recommend", {"contexts": [{}], "column": "product"}), ("score", {"rows": wanted})):
+            status, said = ask(running.port, f"/runs/shop/{path}", content)
+            assert status == 503 and is_sentence(said)  # another request has the run
 
 
 def is_sentence(answer: Any) -> bool:

@@ -7,6 +7,7 @@ refusals and its path (`/runs/NAME/OPERATION`) are those of all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -229,8 +230,7 @@ def score(run: ServedRun, asked: ScoreRequest, limits: Limits, deadline: Deadlin
     if run.task == "triples":
         rows = [[row_of(run.scorer, *one) for one in zip(PARTS, triple, strict=True)] for triple in wanted]
         return {"scores": _finite(run.scorer.score(np.array(rows, np.int64)))}
-    with run.lock:
-        deadline.check()
+    with _alone(run, deadline):
         parts = [probability_B for probability_B, _ in run.scorer.score(_columns(wanted))]
     return {"scores": _finite(np.concatenate(parts))}
 
@@ -290,11 +290,11 @@ def _ranked(
     from any2vec.models.clicks.ranking import rank_values  # PyTorch is there where models of clicks are
 
     values = None if asked.values is None else [*map(str, asked.values)]
-    with run.lock:
-        deadline.check()
+    with _alone(run, deadline):
         found = rank_values(
-            run.scorer, context, str(asked.column), asked.k, values=values, exclude={*map(str, exclude)}
-        )
+            run.scorer, context, str(asked.column), asked.k, values=values, exclude={*map(str, exclude)},
+            check=deadline.check,
+        )  # fmt: skip
     _finite(np.array([probability for _, probability in found]))
     return _listed(found)
 
@@ -329,6 +329,18 @@ def answer(operation: Operation, run: ServedRun, asked: Any, limits: Limits, dea
             f"{run.name} cannot be asked to {operation.name}, only for {', '.join(operations_of(run))}."
         )
     return operation.run(run, asked, limits, deadline)
+
+
+@contextmanager
+def _alone(run: ServedRun, deadline: Deadline) -> Iterator[None]:
+    """The one request of a run at a time. TooLateError: the others have taken longer than it may."""
+    while not run.lock.acquire(timeout=deadline.left):
+        deadline.check()
+    try:
+        deadline.check()
+        yield
+    finally:
+        run.lock.release()
 
 
 def _pieces(items: Sequence[Any], deadline: Deadline) -> Iterator[Sequence[Any]]:

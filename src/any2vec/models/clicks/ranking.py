@@ -5,7 +5,7 @@ Letters: N rows of data, V candidate values.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from any2vec.models.clicks.scorer import ClickScorer
 
 def rank_values(
     scorer: ClickScorer, context: Mapping[str, Any], column: str, k: int = 10, seen: Any = None, *,
-    values: Sequence[str] | None = None, exclude: Collection[str] = (),
+    values: Sequence[str] | None = None, exclude: Collection[str] = (), check: Callable[[], object] = lambda: None,
 ) -> Neighbors:  # fmt: skip
     """The k values of a column that are most likely clicked in a context, best first: (value, probability).
 
@@ -34,6 +34,7 @@ def rank_values(
             "vocabulary"), else those in `seen`.
         seen: data like those of training: values that stand there with the first column of the context are left out.
         values: the candidates, in place of these. exclude: values that are left out, too.
+        check: called before each 4,096 candidates; what it raises ends the ranking.
 
     Raises:
         InputError: a column is not in the schema or cannot be ranked, or there are no candidates.
@@ -69,7 +70,11 @@ def rank_values(
         )  # fmt: skip
     given = {sources[name]: "" if value is None else value for name, value in context.items()}
     table = {name: [given.get(name, "")] * len(candidates) for name in schema.needed} | {ranked.source: candidates}
-    score_V = np.concatenate([scorer.predict(batch) for batch in scorer.encoder.encode(table)])
+    found = []
+    for batch in scorer.encoder.encode(table):
+        check()
+        found.append(scorer.predict(batch))
+    score_V = np.concatenate(found)
     order = np.argsort(-score_V, kind="stable")[:k]
     return [(candidates[place], float(score_V[place])) for place in order.tolist()]
 
