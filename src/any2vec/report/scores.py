@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from any2vec.data.attributed.predictions import Predicted
-from any2vec.report.tables import records_table, spell_name
+from any2vec.report.tables import is_number, records_table, spell_name
 
 _HEADLINES = {
     "similarity": ("spearman", "Spearman"), "nodes": ("micro_f1", "micro-F1"), "links": ("auc", "AUC"),
@@ -35,11 +35,11 @@ MOST_CLASSES = 25
 
 def headlines(summary: dict[str, Any], evaluation: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
     """(what, figure) of the run's own scores and of each evaluation."""
-    found = [(words, f"{summary[key]:.3f}") for key, words in _OF_RUN.items() if _is_number(summary.get(key))]
+    found = [(words, f"{summary[key]:.3f}") for key, words in _OF_RUN.items() if is_number(summary.get(key))]
     best = [one for one in summary.get("validation") or () if one.get("epoch") == summary.get("best_epoch")]
     for name, value in list(best[0].items())[:2] if best else ():
         is_said = name in summary or f"val_{name}" in summary
-        if name != "epoch" and not is_said and _is_number(value):
+        if name != "epoch" and not is_said and is_number(value):
             found.append((f"{spell_name(name)} of validation", f"{value:.3f}"))
     for one in evaluation:
         task = str(one.get("task"))
@@ -48,14 +48,10 @@ def headlines(summary: dict[str, Any], evaluation: Iterable[dict[str, Any]]) -> 
         value = one.get(key)
         if task == "nodes" and isinstance(rows, list) and rows and isinstance(rows[-1], dict):
             value = rows[-1].get(key)
-        if _is_number(value):
+        if is_number(value):
             data = f", {PurePath(str(one['data'])).name}" if one.get("data") else ""
             found.append((f"{name}{data}", f"{value:.3f}"))
     return found
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class Confusions(NamedTuple):

@@ -108,12 +108,13 @@ def value_text(name: str, value: Any) -> str:
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
-    if isinstance(value, list | tuple) and len(value) > MOST_VALUES and all(_is_number(one) for one in value):
+    if isinstance(value, list | tuple) and len(value) > MOST_VALUES and all(is_number(one) for one in value):
         return f"{len(value):,} values, {value_text('', value[0])} to {value_text('', value[-1])}"
     if isinstance(value, list | tuple):
         return ", ".join(value_text("", one) for one in value)
     return str(value)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether it is one; yes and no are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
