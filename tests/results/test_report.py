@@ -35,6 +35,7 @@ def make_run(folder: Path, keys: list[str], dim: int = 8) -> Path:
         "settings": {"model": {"model": "skipgram", "dim": dim}, "data": {"lowercase": True}},
         "machine": {"cpu": "a processor", "memory_bytes": 25_000_000_000},
         "summary": {"items_per_s": 1234567.0, "loss": 0.375, "peak_rss_bytes": 312_000_000},
+        "checksum": "0123abcd",
     }
     (folder / "run.json").write_text(json.dumps(about))
     return folder
@@ -80,6 +81,7 @@ def test_page_holds_everything_and_fetches_nothing(tmp_path: Path) -> None:
     assert re.findall(r"<script[^>]*>", text) == ['<script type="application/json" id="map-data">', "<script>"]
     assert "default-src 'none'; img-src data:; style-src 'sha256-" in text and "unsafe" not in text
     shown = " ".join(parsed.shown)
+    assert "0123abcd" not in shown
     for words in (
         "skipgram · run",
         "word7",

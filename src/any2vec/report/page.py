@@ -106,6 +106,8 @@ SIGNATURE = "<footer>Written by any2vec "
 """begins the last line of every page, and no text from outside can hold it: that is escaped"""
 _IN_SETTINGS = {"data", "dim", "epochs", "model", "seed", "threads"}
 """what a run's summary repeats of its settings"""
+_NO_SETTINGS = {"summary", "machine", "format", "files", "checksum"}
+"""what run.json holds beside settings, and what was used"""
 _IN_SECTIONS = {"validation", "seconds_by_stage", "waits_by_stage", "lagrangian", "residual", "decrease"}
 """what stands in a section of its own"""
 
@@ -139,7 +141,7 @@ def render(
 ) -> str:
     """The whole page as text. Keys, settings and scores may hold anything: all of it is escaped."""
     summary = _dict(about.get("summary"))
-    settings = {key: value for key, value in about.items() if key not in {"summary", "machine", "format", "files"}}
+    settings = {key: value for key, value in about.items() if key not in _NO_SETTINGS}
     settings = {**_dict(settings.pop("settings", None)), **settings}
     settings = {**_dict(settings.get("model")), **{key: value for key, value in settings.items() if key != "model"}}
     figures_of_run = {key: value for key, value in summary.items() if key not in {*_IN_SETTINGS, *_IN_SECTIONS}}
