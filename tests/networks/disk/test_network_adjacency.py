@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ pytest.importorskip("torch")
 
 import any2vec
 from any2vec import GAT, GCN, GIN, AttributedGraph, FormatError, GraphSAGE, InputError
+from any2vec.data.attributed.adjacency_file import AdjacencyFile
+from any2vec.data.io.array_file import ArrayFile
 from any2vec.models.networks.disk.lists import most_useful_lists
 from any2vec.sampling.disk_neighbors import CachedLists
 from any2vec.tasks.graphs.adjacency import plan_of
 from any2vec.tasks.graphs.options import CacheOptions
-from any2vec.tasks.graphs.planning import size_of_network
+from any2vec.tasks.graphs.planning import _DRAWN, size_of_network
 from any2vec.tasks.graphs.prepare import prepare_graph
 from any2vec.types import Csr
 from cli_runs import called
@@ -126,7 +129,8 @@ def test_plans_count_what_stands_in_memory(graph: AttributedGraph) -> None:
     plans = [plan_of(MODEL, metadata, 40_000_000, 0, 1, cache) for cache in (whole, disk)]
     sizes = [size_of_network(MODEL, metadata, 1, plan).resident["neighbors"] for plan in plans]
     edges = 64 * metadata["mean_sampled"][0]  # and those of the nodes that these find
-    assert 48 * edges < sizes[1] - (sizes[0] - 4 * 5_000_000) - 1_000_000 - 8 * NODES < 48 * 5 * edges
+    drawn = sizes[1] - (sizes[0] - 4 * 5_000_000) - 1_000_000 - 8 * NODES
+    assert _DRAWN * edges < drawn < _DRAWN * 5 * edges
     with pytest.raises(InputError, match="too small: graphsage needs"):
         plan_of(MODEL, metadata, 20_000_000, 0, 1, whole)
     free = plan_of(MODEL, metadata, 20_000_000, 0, 1, disk)
@@ -135,6 +139,25 @@ def test_plans_count_what_stands_in_memory(graph: AttributedGraph) -> None:
     assert chosen.list_bytes is not None and 3_000_000 < chosen.list_bytes < 5_000_000
     all_of_it = plan_of(MODEL, metadata, 200_000_000, 0, 1, CacheOptions(adjacency="disk"))
     assert all_of_it.list_bytes == 20_000_000
+
+
+def test_plans_count_what_drawing_takes(tmp_path: Path) -> None:
+    """Measured, of 20 neighbors of each of 5,000 nodes, none of whose lists is in memory."""
+    nodes, degree, taken = 10_000, 40, 20
+    csr = Csr(np.arange(0, nodes * degree + 1, degree), np.zeros(nodes * degree, np.int32), np.empty(0, np.float32))
+    file = ArrayFile(tmp_path / "indices.npy", np.int32)
+    file.append(csr.indices)
+    file.close()
+    lists = CachedLists(csr, AdjacencyFile(file.path, len(csr.indices), nodes), np.empty(0, np.int64))
+    node_F = np.arange(0, nodes, 2, dtype=np.int32)
+    start_F, stop_F1 = csr.indptr[node_F], np.arange(0, taken * len(node_F) + 1, taken)
+    tracemalloc.start()
+    place_S = (start_F[:, None] + np.arange(taken)).ravel()
+    lists.take(node_F, start_F, stop_F1, place_S)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    lists.file.close()
+    assert peak <= _DRAWN * len(place_S) <= 1.5 * peak
 
 
 @pytest.mark.parametrize("first", ["memory", "disk"])
