@@ -119,7 +119,7 @@ class DiskNeighborSampler(NeighborSampler):
         seed_B, rows = self._checked(seeds), self._rows
         scratch = self._scratch.of_thread()
         found = scratch.room("found", len(seed_B) + 1, np.int32)
-        first, num, reads = 0, len(seed_B), ListReads()
+        first, num, sampled, reads = 0, len(seed_B), 0, ListReads()
         hops, stops, locals_, edges = [num], [np.zeros(1, np.int64)], list[np.ndarray](), list[np.ndarray]()
         try:
             if not neighbors.number_seeds(seed_B, scratch.base, scratch.seen, found):
@@ -137,7 +137,8 @@ class DiskNeighborSampler(NeighborSampler):
                     scratch.room("place", max(widest, neighbors.CHUNK), np.int64), local_S, np.empty(0, np.int64),
                 )  # fmt: skip
                 reads = reads.plus(*read)
-                stops.append(stops[-1][-1] + stop_F1[1:])
+                stops.append(sampled + stop_F1[1:])  # none where the hop before has found no node
+                sampled += len(id_S)
                 locals_.append(local_S)
                 edges.append(place_S if with_edges else place_S[:0])
                 hops.append(num - first)

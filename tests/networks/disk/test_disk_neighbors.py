@@ -69,6 +69,16 @@ def test_samples_are_those_in_memory(tmp_path: Path, fanouts: tuple[int, ...], r
         lists.file.close()
 
 
+def test_hops_that_find_no_node_are_followed_by_others(tmp_path: Path) -> None:
+    """0 and 1 are neighbors, 3 is that of 2, and 3 and 4 have none."""
+    csr = Csr(np.array([0, 1, 2, 3, 3, 3]), np.array([1, 0, 3], np.int32), np.empty(0, np.float32))
+    options = NeighborOptions(fanouts=(2, 2, 2, 2))
+    lists = CachedLists(csr, stored(tmp_path, csr), np.empty(0, np.int64))
+    plain, disk = NeighborSampler(csr, options), DiskNeighborSampler(csr.indptr, lists, options)
+    for seeds in ([4], [0, 1], [2], [3, 4], [0, 2, 4]):
+        assert_same(disk.sample(np.array(seeds), with_edges=True), plain.sample(np.array(seeds), with_edges=True))
+
+
 def plain_places(csr: Csr, nodes: np.ndarray, fanout: int, repeats: bool, key: np.uint64) -> np.ndarray:
     """What the kernel that reads entries takes."""
     start_F, degree_F, stop_F1 = *np.empty((2, len(nodes)), np.int64), np.zeros(len(nodes) + 1, np.int64)
