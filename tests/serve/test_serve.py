@@ -18,7 +18,7 @@ import pytest
 
 import any2vec as a2v
 from any2vec.embeddings import Embeddings
-from any2vec.errors import FormatError, InputError
+from any2vec.errors import FormatError, InputError, UnknownKeyError
 from any2vec.formats.snapshots import publish
 from any2vec.serve.limits import Limits, TooLateError
 from any2vec.serve.server import Server, check_address, read_token
@@ -233,7 +233,7 @@ def test_contexts_hold_what_rows_to_score_hold(tmp_path: Path) -> None:
 
     (tmp_path / "shop.toml").write_text(
         'label = "bought"\ndense = ["price"]\ncategorical = ["user", "product"]\nmulti_valued = ["tags"]\n\n'
-        '[column.product]\nids = "vocabulary"\n'
+        '[column.product]\nids = "vocabulary"\ncharacters = [0, 2]\n[column.tags]\nids = "vocabulary"\n'
     )
     rng = np.random.default_rng(1)
     rows = [
@@ -255,7 +255,14 @@ def test_contexts_hold_what_rows_to_score_hold(tmp_path: Path) -> None:
             assert [score for _, score in pairs(ranked["answers"][0])] == pytest.approx(scores)
             found.append(max(scores))
         assert len(set(found)) == 4  # each value of a context counts
+        asked = {"contexts": [{"user": 1}], "column": "product", "values": ["p1 of today", "p2", "p1"]}
+        status, ranked = ask(running.port, "/runs/shop/recommend", asked)
+        scores = dict(pairs(ranked["answers"][0]))
+        assert status == 200 and scores["p1 of today"] == pytest.approx(scores["p1"]) != scores["p2"]
     scorer, calls = a2v.ClickScorer.load(tmp_path / "shop"), list[int]()
+    with pytest.raises(UnknownKeyError, match=r"product '3\.0' is not among"):
+        rank_values(scorer, {"product": 3.0}, "user", values=["1"])
+    assert rank_values(scorer, {"product": "p3!"}, "user", values=["1"])[0][0] == "1"
 
     def is_over() -> None:
         calls.append(1)

@@ -91,11 +91,20 @@ def _ranked(schema: ClickSchema, column: str) -> ClickColumn:
 
 def _check_known(scorer: ClickScorer, context: Mapping[str, Any]) -> None:
     """Raise UnknownKeyError for a value of a single category that training has not seen, as far as that is known."""
-    for name, value in context.items():
-        vocabulary = scorer.encoder.vocabularies.get(name)
-        is_single = value is not None and name in scorer.encoder.schema.categorical
-        if vocabulary is not None and is_single and str(value) not in vocabulary:
-            raise UnknownKeyError(f"{name} {str(value)!r} is not among the {len(vocabulary):,} values of training.")
+    for column in scorer.encoder.schema.columns:
+        value, vocabulary = context.get(column.name), scorer.encoder.vocabularies.get(column.name)
+        if value is None or vocabulary is None or column.is_multi_valued:
+            continue
+        if _counted(value, column) not in vocabulary:
+            raise UnknownKeyError(
+                f"{column.name} {str(value)!r} is not among the {len(vocabulary):,} values of training."
+            )
+
+
+def _counted(value: Any, column: ClickColumn) -> str:
+    """What counts of a value, as in a row of data."""
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return text if column.characters is None else text.encode()[slice(*column.characters)].decode("utf-8", "replace")
 
 
 def _pairs(data: Any, schema: ClickSchema, column: str, given: str) -> Iterable[tuple[str, str]]:
