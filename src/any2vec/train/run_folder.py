@@ -345,7 +345,7 @@ def open_finished(out: Path, settings: dict[str, Any]) -> tuple[Embeddings, dict
         about = parse_json((out / ABOUT).read_text(encoding="utf-8"))
         former, summary = about["settings"], about["summary"]
         if about.get(_CHECKSUM) != _checksum(about):
-            raise ValueError("run.json has no checksum or another")
+            raise ValueError("run.json is damaged, or of a version that wrote no checksum")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{out} is no run that can go on ({error}); choose another folder or --overwrite.") from error
     check_settings(out, former, settings)
