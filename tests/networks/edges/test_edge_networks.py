@@ -351,6 +351,18 @@ def test_a_sample_of_equal_neighbors_stands_for_all(has_weights: bool) -> None:
     assert torch.allclose(*found, atol=1e-5) and not torch.allclose(found[0], layer.last.bias.detach(), atol=1e-5)
 
 
+@pytest.mark.parametrize("num", [1, 2, 5])
+def test_few_edges_give_the_bits_of_many(num: int) -> None:
+    """A batch of inference that has few edges; libraries add up products of few rows in another order."""
+    layer, edge_SK, x_MD = GineLayer(GINE(hidden=16), 64, 16, 16), torch.randn(500, 16), torch.randn(500, 64)
+    degree_M1, found = torch.ones(500, 1), []
+    with torch.no_grad():
+        for size in (500, num):  # each node is its own neighbor
+            neighbors = Neighbors(np.arange(501).clip(max=size), np.arange(size, dtype=np.int32))
+            found.append(layer(x_MD, Block(neighbors, degree_M1, edge_SK=edge_SK[:size]))[:num])
+    assert torch.equal(*found)
+
+
 def test_plans_count_features_of_edges(tmp_path: Path) -> None:
     metadata = prepare_graph(GINE(hidden=16), planted(tmp_path / "graph"), None, None, None).metadata
     for model in (GINE(hidden=16, fanouts="3,3", batch_size=50), GINE(hidden=16, sampling="full-graph")):

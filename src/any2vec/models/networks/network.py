@@ -28,7 +28,7 @@ from any2vec.models.networks.config import (
     LayeredNetwork,
     OwnModule,
 )
-from any2vec.models.networks.sizing import feature_columns, gine_columns, relation_columns
+from any2vec.models.networks.sizing import LEAST_ROWS, feature_columns, gine_columns, relation_columns
 from any2vec.models.networks.skips import Jumping, Residual, dropped
 from any2vec.nn.aggregate import Neighbors, aggregate
 from any2vec.nn.convolve import convolve
@@ -169,12 +169,21 @@ class GineLayer(nn.Module):
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         assert block.edge_SK is not None
         num, own = block.num_targets, 1 if self.eps is None else 1 + self.eps
-        total = edge_relu_sum(x_MD, self.edge(block.edge_SK), block.neighbors) * _stands_for(block)
+        total = edge_relu_sum(x_MD, _as_of_many(self.edge, block.edge_SK), block.neighbors) * _stands_for(block)
         total = self.first(total + own * x_MD[:num])
         is_batch = draws is not None and num > 1  # of one row there is no variance
         total = nn.functional.batch_norm(total, self.mean, self.variance, self.scale, self.shift, is_batch)
         found: torch.Tensor = self.last(total.relu())
         return found
+
+
+def _as_of_many(linear: nn.Linear, row_SK: torch.Tensor) -> torch.Tensor:
+    """What a matrix makes of rows; where there is no gradient, to the bits that it makes of these among many."""
+    num = len(row_SK)
+    if not torch.is_grad_enabled() and num < LEAST_ROWS:
+        row_SK = torch.cat([row_SK, row_SK.new_zeros(LEAST_ROWS - num, row_SK.shape[1])])
+    found: torch.Tensor = linear(row_SK)
+    return found[:num]
 
 
 def _stands_for(block: Block) -> torch.Tensor:
