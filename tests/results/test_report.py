@@ -272,6 +272,7 @@ def test_long_lists_are_told_by_their_ends() -> None:
 
 def test_names_are_as_people_write_them() -> None:
     assert spell_name("peak_anon_bytes") == "peak memory" and spell_name("items_per_s") == "items per second"
+    assert spell_name("messages_per_step") == "messages per step" and spell_name("read_bytes_per_s").endswith("second")
     assert spell_name("log_loss") == "log loss" and spell_name("test_auc") == "test AUC"
 
 

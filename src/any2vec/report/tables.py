@@ -14,7 +14,7 @@ MOST_VALUES = 24
 """numbers of a list that are written one by one; of more the first and the last"""
 _SPELLED = (
     ("peak_rss_bytes", "peak memory with mapped files"), ("peak_anon_bytes", "peak memory"),
-    ("bad_bytes", "invalid bytes"), ("_per_s", " per second"), ("_bytes", ""), ("_", " "),
+    ("bad_bytes", "invalid bytes"), ("_bytes", ""), ("_", " "),
 )  # fmt: skip
 _ABBREVIATIONS = {"auc": "AUC", "mrr": "MRR", "f1": "F1", "rss": "RSS", "cpu": "CPU", "l2": "L2"}
 _NOT_SCORES = {"task", "name", "data", "protocol"}
@@ -91,6 +91,7 @@ def _open(values: dict[str, Any], before: str = "") -> Iterable[tuple[str, Any]]
 
 def spell_name(name: str) -> str:
     """A name of a setting, figure or metric as a person writes it."""
+    name = re.sub("_per_s(?![a-z])", " per second", name)
     for old, new in _SPELLED:
         name = name.replace(old, new)
     return " ".join(_ABBREVIATIONS.get(word, word) for word in name.split(" "))
