@@ -264,6 +264,16 @@ def test_monitors_are_labeled_with_numbers(monkeypatch: pytest.MonkeyPatch) -> N
         assert len(seen) > 1 and all(float(text) > 0 for text in seen), (values, seen)
 
 
+def test_monitors_are_figures_where_they_are_too_few_for_a_picture(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", ["a", "b", "c"])
+    about = json.loads((run / "run.json").read_text())
+    for values, is_listed in (([4.5, 3.25], True), ([4.5, 3.25, 2.75, 2.5], False)):
+        about["summary"]["lagrangian"] = values
+        (run / "run.json").write_text(json.dumps(about))
+        page = write_report(run, overwrite=True).read_text()
+        assert ("4.5, 3.25" in page) == is_listed != ("Training by pdADMM-G" in page)
+
+
 def test_long_lists_are_told_by_their_ends() -> None:
     assert value_text("x", [0.5, *range(98), 7.25]) == "100 values, 0.5 to 7.25"
     assert value_text("x", list(range(24))).count(",") == 23

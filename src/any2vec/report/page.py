@@ -108,8 +108,10 @@ _IN_SETTINGS = {"data", "dim", "epochs", "model", "seed", "threads"}
 """what a run's summary repeats of its settings"""
 _NO_SETTINGS = {"summary", "machine", "format", "files", "checksum"}
 """what run.json holds beside settings, and what was used"""
-_IN_SECTIONS = {"validation", "seconds_by_stage", "waits_by_stage", "lagrangian", "residual", "decrease"}
+_IN_SECTIONS = {"validation", "seconds_by_stage", "waits_by_stage"}
 """what stands in a section of its own"""
+_MONITORS = {"lagrangian", "residual", "decrease"}
+"""what the picture of monitors shows, where there are epochs enough for one"""
 
 
 _HINT = "Drag to move, Ctrl and the wheel, + and − or a double click to zoom; click an item for its neighbors."
@@ -144,7 +146,10 @@ def render(
     settings = {key: value for key, value in about.items() if key not in _NO_SETTINGS}
     settings = {**_dict(settings.pop("settings", None)), **settings}
     settings = {**_dict(settings.get("model")), **{key: value for key, value in settings.items() if key != "model"}}
-    figures_of_run = {key: value for key, value in summary.items() if key not in {*_IN_SETTINGS, *_IN_SECTIONS}}
+    shown_elsewhere = _IN_SETTINGS | _IN_SECTIONS
+    if any(figure.name == "monitors" for figure in figures):
+        shown_elsewhere |= _MONITORS
+    figures_of_run = {key: value for key, value in summary.items() if key not in shown_elsewhere}
     spent = figures_of_run.get("compile_seconds")
     if isinstance(spent, int | float) and spent < _WORTH_SAYING:  # all kernels were compiled before
         del figures_of_run["compile_seconds"]
