@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.kernels.common.jit import fast_jit, jit
-from any2vec.kernels.common.prefetch import prefetch_row
+from any2vec.kernels.common.prefetch import prefetch_read, prefetch_row
 
 _AHEAD = 8
 _SPREAD, _32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
@@ -31,7 +31,7 @@ def aggregate_rows(
         j = start
         while j + 4 <= stop:
             for ahead in range(j + _AHEAD, min(j + _AHEAD + 4, neighbor_S.size)):
-                prefetch_row(x_MD, neighbor_S[ahead])
+                prefetch_read(x_MD, neighbor_S[ahead])
             a, b, c, e = neighbor_S[j], neighbor_S[j + 1], neighbor_S[j + 2], neighbor_S[j + 3]
             for d in range(dim):
                 out_FD[i, d] += (x_MD[a, d] + x_MD[b, d]) + (x_MD[c, d] + x_MD[e, d])
@@ -66,7 +66,7 @@ def convolve_rows(
         j = start
         while j + 4 <= stop:
             for ahead in range(j + _AHEAD, min(j + _AHEAD + 4, neighbor_S.size)):
-                prefetch_row(x_MD, neighbor_S[ahead])
+                prefetch_read(x_MD, neighbor_S[ahead])
             a, b, c, e = neighbor_S[j], neighbor_S[j + 1], neighbor_S[j + 2], neighbor_S[j + 3]
             at_a, at_b, at_c, at_e = before_M[a], before_M[b], before_M[c], before_M[e]
             for d in range(dim):

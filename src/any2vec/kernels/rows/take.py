@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.kernels.common.jit import jit
-from any2vec.kernels.common.prefetch import prefetch_place, prefetch_row
+from any2vec.kernels.common.prefetch import prefetch_place, prefetch_read
 
 _AHEAD = 8
 _TO_FLOAT = np.float32(2.0**112)
@@ -18,18 +18,11 @@ _13, _16 = np.uint32(13), np.uint32(16)
 
 
 @jit
-def _request(flat: np.ndarray, first: int, dim: int, step: int) -> None:
-    """A row's lines, of `step` numbers each; of float32 `prefetch_row` does it."""
-    for column in range(0, dim, step):
-        prefetch_place(flat, first + column)
-
-
-@jit
 def take_floats(table_VD: np.ndarray, id_K: np.ndarray, rows_KD: np.ndarray) -> None:
     """rows[k] = table[id[k]], float32."""
     for k in range(id_K.size):
         if k + _AHEAD < id_K.size:
-            prefetch_row(table_VD, id_K[k + _AHEAD])
+            prefetch_read(table_VD, id_K[k + _AHEAD])
         row = id_K[k]
         for d in range(table_VD.shape[1]):
             rows_KD[k, d] = table_VD[row, d]
@@ -38,10 +31,10 @@ def take_floats(table_VD: np.ndarray, id_K: np.ndarray, rows_KD: np.ndarray) -> 
 @jit
 def take_codes(scale_V: np.ndarray, code_VD: np.ndarray, id_K: np.ndarray, rows_KD: np.ndarray) -> None:
     """rows[k] = scale[id[k]] code[id[k]]; codes int8."""
-    flat, dim = code_VD.reshape(-1), code_VD.shape[1]
+    dim = code_VD.shape[1]
     for k in range(id_K.size):
         if k + _AHEAD < id_K.size:
-            _request(flat, np.int64(id_K[k + _AHEAD]) * dim, dim, 64)
+            prefetch_read(code_VD, id_K[k + _AHEAD])
             prefetch_place(scale_V, id_K[k + _AHEAD])
         row = id_K[k]
         for d in range(dim):
@@ -51,10 +44,10 @@ def take_codes(scale_V: np.ndarray, code_VD: np.ndarray, id_K: np.ndarray, rows_
 @jit
 def take_halves(bits_VD: np.ndarray, id_K: np.ndarray, bits_KD: np.ndarray, rows_KD: np.ndarray) -> None:
     """rows[k] = the finite float16 numbers whose bits, uint16, are bits[id[k]]; bits_KD: rows_KD itself as uint32."""
-    flat, dim = bits_VD.reshape(-1), bits_VD.shape[1]
+    dim = bits_VD.shape[1]
     for k in range(id_K.size):
         if k + _AHEAD < id_K.size:
-            _request(flat, np.int64(id_K[k + _AHEAD]) * dim, dim, 32)
+            prefetch_read(bits_VD, id_K[k + _AHEAD])
         row = id_K[k]
         for d in range(dim):
             bits = np.uint32(bits_VD[row, d])
