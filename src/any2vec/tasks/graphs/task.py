@@ -48,7 +48,7 @@ class Graphs(Task):
         "gat": "classes of nodes by attention to neighbors (GAT)",
         "gatv2": "classes of nodes by dynamic attention to neighbors (GATv2)",
         "gin": "classes of nodes by an MLP of own and summed neighbors (GIN)",
-        "gine": "classes of nodes by GIN whose messages heed features of edges (GINE)",
+        "gine": "classes of nodes by GIN with features of edges (GINE)",
         "rgcn": "classes of nodes whose edges have types (R-GCN)",
         "appnp": "classes of nodes by an MLP and personalized PageRank (APPNP)",
         "sgc": "classes of nodes by a linear model of smoothed features (SGC)",

@@ -34,7 +34,7 @@ class Layers(Task):
     title = "classes of nodes"
     rank = 40
     models: ClassVar = {"ga-mlp": "any2vec.models.layers.ga_mlp:GAMLP"}
-    about: ClassVar = {"ga-mlp": "classes of graph nodes by a network over features that the graph has augmented"}
+    about: ClassVar = {"ga-mlp": "classes of nodes by a network over augmented features (GA-MLP)"}
     reading: ClassVar = {
         "graph": "any2vec.data.options:GraphOptions", "nodes": "any2vec.data.options:NodeOptions",
     }  # fmt: skip
