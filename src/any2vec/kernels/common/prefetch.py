@@ -83,13 +83,14 @@ else:
     @jit
     def prefetch_read(table_VD: np.ndarray, row: int) -> None:
         """`prefetch_row` for a row that is only read; one of 512 bytes or more is not wanted in the first cache yet."""
-        line, dim = _line(table_VD), table_VD.shape[1]  # type: ignore[call-arg]
+        dim = table_VD.shape[1]
+        line: int = _line(table_VD)  # type: ignore[call-arg]
         if dim >= 8 * line:
             for column in range(0, dim, line):
-                _prefetch_read(table_VD, row, column)  # type: ignore[call-arg]
+                _prefetch_read(table_VD, row, column)
         else:
             for column in range(0, dim, line):
-                _prefetch_item(table_VD, row, column)  # type: ignore[call-arg]
+                _prefetch_item(table_VD, row, column)
 
     @jit
     def prefetch_place(array_N: np.ndarray, place: int) -> None:
