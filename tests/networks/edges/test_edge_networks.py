@@ -341,6 +341,7 @@ def test_gine_needs_features_of_edges(tmp_path: Path) -> None:
 @pytest.mark.parametrize("has_weights", [False, True])
 def test_a_sample_of_equal_neighbors_stands_for_all(has_weights: bool) -> None:
     """Two of six neighbors that are alike, with edges that are alike, give what all six give."""
+    torch.manual_seed(1)
     layer, found = GineLayer(GINE(hidden=4), 3, 2, 2), []
     x_MD, degree_M1 = torch.randn(1, 3).repeat(7, 1), torch.full((7, 1), 6.0)
     for size in (6, 2):
@@ -354,6 +355,7 @@ def test_a_sample_of_equal_neighbors_stands_for_all(has_weights: bool) -> None:
 @pytest.mark.parametrize("num", [1, 2, 5])
 def test_few_edges_give_the_bits_of_many(num: int) -> None:
     """A batch of inference that has few edges; libraries add up products of few rows in another order."""
+    torch.manual_seed(1)
     layer, edge_SK, x_MD = GineLayer(GINE(hidden=16), 64, 16, 16), torch.randn(500, 16), torch.randn(500, 64)
     degree_M1, found = torch.ones(500, 1), []
     with torch.no_grad():

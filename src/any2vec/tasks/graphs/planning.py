@@ -57,9 +57,9 @@ _ORDERED = 24
 """bytes of each node whose order is another one: the rows' ends, the order, its inverse"""
 _PARTS = 64, 72
 """bytes of parts of the graph, while they are found: of each node; with METIS also of each entry of the adjacency"""
-_BEGINS, _DRAWN = 8, 88
+_BEGINS, _DRAWN = 8, 104
 """bytes of lists on disk: of each node, where its list in memory begins; of each edge of a batch, while it is drawn:
-its place, in order and as given, its entry, its page, and where these lie"""
+its place, in order and as given, its entry, its page, where these lie, and what readers under way hold"""
 _RANKING = 4, 40
 """bytes of each number of the edges that are ranked and of their candidates: kept; while it validates, of places of
 nodes"""
