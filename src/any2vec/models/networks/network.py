@@ -130,7 +130,7 @@ class GinLayer(nn.Module):
     mean: torch.Tensor
     variance: torch.Tensor
 
-    def __init__(self, model: GIN, size_in: int, size_out: int) -> None:
+    def __init__(self, model: GIN | GINE, size_in: int, size_out: int) -> None:
         super().__init__()
         self.first, self.last = nn.Linear(size_in, model.hidden, bias=False), nn.Linear(model.hidden, size_out)
         self.scale, self.shift = nn.Parameter(torch.ones(model.hidden)), nn.Parameter(torch.zeros(model.hidden))
@@ -143,38 +143,29 @@ class GinLayer(nn.Module):
         is_narrow = self.first.out_features < self.first.in_features
         x_MD = self.first(x_MD) if is_narrow else x_MD
         total = aggregate(x_MD, block.neighbors) * block.degree_M1[:num] + own * x_MD[:num]
-        total = total if is_narrow else self.first(total)
-        is_batch = draws is not None and num > 1  # of one row there is no variance
-        total = nn.functional.batch_norm(total, self.mean, self.variance, self.scale, self.shift, is_batch)
-        found: torch.Tensor = self.last(total.relu())
+        return self._answer(total if is_narrow else self.first(total), draws)
+
+    def _answer(self, total_FD: torch.Tensor, draws: torch.Generator | None) -> torch.Tensor:
+        """What the MLP makes of its hidden rows."""
+        is_batch = draws is not None and len(total_FD) > 1  # of one row there is no variance
+        total_FD = nn.functional.batch_norm(total_FD, self.mean, self.variance, self.scale, self.shift, is_batch)
+        found: torch.Tensor = self.last(total_FD.relu())
         return found
 
 
-class GineLayer(nn.Module):
+class GineLayer(GinLayer):
     """As `GinLayer`, the sum being that of max(0, a neighbor's row + a matrix times the edge's features + a bias)."""
 
-    mean: torch.Tensor
-    variance: torch.Tensor
-
     def __init__(self, model: GINE, size_in: int, size_out: int, edge_features: int) -> None:
-        super().__init__()
-        self.first, self.last = nn.Linear(size_in, model.hidden, bias=False), nn.Linear(model.hidden, size_out)
+        super().__init__(model, size_in, size_out)
         self.edge, self.edge_dim = nn.Linear(edge_features, size_in), edge_features
-        self.scale, self.shift = nn.Parameter(torch.ones(model.hidden)), nn.Parameter(torch.zeros(model.hidden))
-        self.eps = nn.Parameter(torch.zeros(1)) if model.train_eps else None
-        self.register_buffer("mean", torch.zeros(model.hidden))
-        self.register_buffer("variance", torch.ones(model.hidden))
         self.edge_columns = gine_columns(edge_features, size_in)
 
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         assert block.edge_SK is not None
         num, own = block.num_targets, 1 if self.eps is None else 1 + self.eps
         total = edge_relu_sum(x_MD, _as_of_many(self.edge, block.edge_SK), block.neighbors) * _stands_for(block)
-        total = self.first(total + own * x_MD[:num])
-        is_batch = draws is not None and num > 1  # of one row there is no variance
-        total = nn.functional.batch_norm(total, self.mean, self.variance, self.scale, self.shift, is_batch)
-        found: torch.Tensor = self.last(total.relu())
-        return found
+        return self._answer(self.first(total + own * x_MD[:num]), draws)
 
 
 def _as_of_many(linear: nn.Linear, row_SK: torch.Tensor) -> torch.Tensor:
