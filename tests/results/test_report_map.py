@@ -12,6 +12,7 @@ from any2vec.data.attributed.predictions import PREDICTIONS, NodePredictions, Pr
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError
 from any2vec.report import write_report
+from any2vec.report.figures import LIGHT, draw_map
 from any2vec.report.items import OTHER, choose_items
 from any2vec.report.scores import by_class, classes_section, confusions, headlines
 from browser import Browser
@@ -131,6 +132,28 @@ def test_the_size_of_the_map_has_bounds(tmp_path: Path) -> None:
     Embeddings(["a", "b", "c"], rows(3)).save(tmp_path / "run")
     with pytest.raises(InputError, match="map_items must be a whole number from 3 to 10,000, got 2"):
         write_report(tmp_path / "run", map_items=2)
+
+
+def test_all_neighbors_are_asked_for_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question goes over all vectors: of 200,000 of them, one by one is most of a report's time."""
+    Embeddings([f"k{one}" for one in range(50)], rows(50), counts=np.arange(50)).save(tmp_path / "run")
+    asked: list[int] = []
+    nearest = Embeddings.nearest
+
+    def counting(embeddings: Embeddings, query: list[str], k: int) -> object:
+        asked.append(len(query))
+        return nearest(embeddings, query, k)
+
+    monkeypatch.setattr(Embeddings, "nearest", counting)
+    write_report(tmp_path / "run", items=["k3"], map_items=10)
+    assert asked == [12 + 10]  # the table's, and the map's
+
+
+def test_names_of_several_lines_stand_on_one() -> None:
+    items = choose_items(Embeddings(["a\nb", "c", "d"], rows(3)), None, 3, 1)
+    point_N2 = np.array([[0.2, 0.2], [0.5, 0.5], [0.8, 0.8]])
+    broken, plain = (draw_map(point_N2, [name, "c", "d"], items, LIGHT) for name in ("a\nb", "a b"))
+    assert broken == plain != draw_map(point_N2, ["ab", "c", "d"], items, LIGHT)
 
 
 def test_a_browser_finds_items_and_their_neighbors(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from PIL import Image
@@ -83,49 +84,70 @@ def _style(theme: Theme) -> Iterator[None]:
 
 
 def _png(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=_DPI)
-    palette = Image.open(buffer).convert("RGB").quantize(_COLORS, dither=Image.Dither.NONE)  # a third of the bytes
+    figure.set_dpi(_DPI)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    palette = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    palette = palette.quantize(_COLORS, dither=Image.Dither.NONE)  # a third of the bytes
     buffer = io.BytesIO()
     palette.save(buffer, format="png", optimize=True)
     return buffer.getvalue()
 
 
-def draw_map(points_N2: np.ndarray, keys: Sequence[str], items: MapItems, theme: Theme) -> bytes:
-    """A PNG with one point per item, as many names as fit without touching, and what the colors mean.
+def draw_map(points_N2: np.ndarray, keys: Sequence[str], items: MapItems, *themes: Theme) -> list[bytes]:
+    """A PNG for each theme with one point per item, as many names as fit without touching, and what the colors mean.
 
     points_N2: float (N, 2) in about [0, 1].
     """
-    with _style(theme):
-        figure = Figure(figsize=(10, 7.6))
-        canvas = FigureCanvasAgg(figure)
-        axes = figure.add_axes((0.01, 0.06, 0.98, 0.93))
-        axes.set_axis_off()
-        axes.set_xlim(-0.05, 1.08)
-        axes.set_ylim(-0.05, 1.05)
-        colors = [theme.faint if group == OTHER else theme.groups[int(group)] for group in items.group_N]
-        axes.scatter(points_N2[:, 0], points_N2[:, 1], s=9, c=colors, alpha=0.85, linewidths=0)
-        _legend(figure, items, theme)
-        renderer = canvas.get_renderer()
-        texts, sizes = [], []
-        for rank, key in enumerate(keys):
-            name = key if len(key) <= LABEL_LENGTH else key[:8] + "…" + key[9 - LABEL_LENGTH :]
-            points = 8.5 if not items.is_ranked or rank >= 40 else 10.0
-            text = axes.text(0, 0, name, fontsize=points, color=colors[rank], ha="left", va="bottom")
-            box = text.get_window_extent(renderer)
-            texts.append(text)
-            sizes.append((box.width, box.height * 0.92))
-        pixels = axes.transData.transform(points_N2)
-        width, height = figure.bbox.width, figure.bbox.height
-        placed = place_labels(pixels, np.array(sizes), gap=4.0, width=width, height=height)
-        kept = {index for index, _, _ in placed}
-        for index, left, bottom in placed:
-            x, y = axes.transData.inverted().transform((left, bottom))
-            texts[index].set_position((float(x), float(y)))
-        for index, text in enumerate(texts):
-            if index not in kept:
-                text.remove()
-        return _png(figure)
+    names = [_short(key) for key in keys]
+    sizes = [8.5 if not items.is_ranked or rank >= 40 else 10.0 for rank in range(len(names))]
+    placed: list[tuple[int, float, float]] = []  # of the first theme, and of all others: fonts are the same
+    pictures = []
+    for theme in themes:
+        with _style(theme):
+            figure = Figure(figsize=(10, 7.6))
+            axes = figure.add_axes((0.01, 0.06, 0.98, 0.93))
+            axes.set_axis_off()
+            axes.set_xlim(-0.05, 1.08)
+            axes.set_ylim(-0.05, 1.05)
+            colors = [theme.faint if group == OTHER else theme.groups[int(group)] for group in items.group_N]
+            axes.scatter(points_N2[:, 0], points_N2[:, 1], s=9, c=colors, alpha=0.85, linewidths=0)
+            _legend(figure, items, theme)
+            placed = placed or _placed(axes, points_N2, names, sizes)
+            for index, x, y in placed:
+                axes.text(x, y, names[index], fontsize=sizes[index], color=colors[index], ha="left", va="bottom")
+            pictures.append(_png(figure))
+    return pictures
+
+
+def _short(key: str) -> str:
+    """A name on one line, its middle left out where it is long."""
+    name = " ".join(key.split()) or key
+    return name if len(name) <= LABEL_LENGTH else name[:8] + "…" + name[9 - LABEL_LENGTH :]
+
+
+def _placed(
+    axes: Axes, points_N2: np.ndarray, names: Sequence[str], sizes: Sequence[float]
+) -> list[tuple[int, float, float]]:
+    """(index, x, y) of the labels that fit, in the axes' own units. sizes: of the fonts, in points."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    fonts = {points: FontProperties(size=points) for points in set(sizes)}
+    letter = axes.text(0, 0, "x")
+    least = {}  # even a low name takes a line's height
+    for points in fonts:
+        letter.set_fontsize(points)
+        least[points] = letter.get_window_extent(renderer).height
+    letter.remove()
+    boxes = []
+    for name, points in zip(names, sizes, strict=True):
+        width, height, _ = renderer.get_text_width_height_descent(name, fonts[points], False)
+        boxes.append((width, max(height, least[points]) * 0.92))
+    pixels = axes.transData.transform(points_N2)
+    placed = place_labels(pixels, np.array(boxes), gap=4.0, width=figure.bbox.width, height=figure.bbox.height)
+    corners = axes.transData.inverted().transform([corner for _, *corner in placed]).tolist() if placed else []
+    return [(index, x, y) for (index, _, _), (x, y) in zip(placed, corners, strict=True)]
 
 
 def _legend(figure: Figure, items: MapItems, theme: Theme) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -10,10 +11,8 @@ from importlib import resources
 
 import numpy as np
 
-from any2vec.embeddings import Embeddings
 from any2vec.report.items import OTHER, MapItems
 
-_NEIGHBORS = 6
 STYLE = """
 .map svg { width: 100%; height: auto; display: block; touch-action: pan-y; cursor: grab; border-radius: 6px; }
 .map svg:focus-visible { outline: 2px solid var(--faint); }
@@ -51,14 +50,13 @@ def script() -> str:
     return (resources.files("any2vec.report") / "map.js").read_text(encoding="utf-8")
 
 
-def map_picture(embeddings: Embeddings, items: MapItems, point_N2: np.ndarray) -> MapPicture:
-    """point_N2: float (N, 2) in about [0, 1]."""
-    names = embeddings.keys.names
-    keys = [str(names[row]) for row in items.rows.tolist()]
-    found = embeddings.nearest([embeddings.keys[row] for row in items.rows.tolist()], _NEIGHBORS)
+def map_picture(
+    keys: Sequence[str], items: MapItems, point_N2: np.ndarray, nearest: Sequence[Sequence[tuple[str, float]]]
+) -> MapPicture:
+    """keys and nearest: of each of the items. point_N2: float (N, 2) in about [0, 1]."""
     about = [
-        [key, round(float(x), 4), round(float(y), 4), int(group), [[str(near), round(score, 3)] for near, score in one]]
-        for key, (x, y), group, one in zip(keys, point_N2, items.group_N, found, strict=True)
+        [key, round(float(x), 4), round(float(y), 4), int(group), [[near, round(score, 3)] for near, score in one]]
+        for key, (x, y), group, one in zip(keys, point_N2, items.group_N, nearest, strict=True)
     ]
     data = json.dumps({"items": about, "legend": items.legend, "kind": items.kind}, ensure_ascii=False).replace(
         "<", "\\u003c"

@@ -26,7 +26,7 @@ from any2vec.report.figures import (
     draw_validation,
     epoch_ends,
 )
-from any2vec.report.items import choose_items
+from any2vec.report.items import MapItems, choose_items
 from any2vec.report.layout import flatten
 from any2vec.report.map import MapPicture, map_picture
 from any2vec.report.page import SIGNATURE, Figure, render
@@ -41,6 +41,8 @@ NEIGHBORS = 6
 _FIGURES = ("map", "curves", "validation", "stages", "monitors")
 _LAST_LINE = 500
 """bytes of a page's end in which its signature is looked for"""
+_Near = list[tuple[str, float]]
+"""keys and their cosine, best first"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,8 +129,10 @@ def write_report(
     run = read_run(Path(run_dir))
     page = Path(out) if out is not None else Path(run_dir) / "report.html"
     check_replaceable(page, overwrite)
-    rows = [run.embeddings.row(item) for item in items]
-    mapped = _map(run, map_items, seed)
+    shown = _in_table(run.embeddings, [run.embeddings.row(item) for item in items])
+    on_map = choose_items(run.embeddings, _classes(run), map_items, seed)
+    nearest = _nearest(run.embeddings, [*shown, *on_map.rows.tolist()])
+    mapped = _map(run, on_map, nearest[len(shown) :], seed)
     figures = [*([mapped[0]] if mapped else []), *_figures(run)]
     text = render(
         title=title or _title(run),
@@ -138,7 +142,7 @@ def write_report(
         map_picture=mapped[1] if mapped else None,
         figures=figures,
         classes=None if run.predicted is None else confusions(run.predicted),
-        neighbors=_neighbors(run.embeddings, rows),
+        neighbors=[(run.embeddings.keys.names[row], near) for row, near in zip(shown, nearest, strict=False)],
         evaluation=run.evaluation if evaluation is None else evaluation,
     )
     with atomic_file(page) as temporary:
@@ -180,16 +184,15 @@ def _title(run: RunFolder) -> str:
     return f"{name} · {run.name}" if isinstance(name, str) else run.name
 
 
-def _map(run: RunFolder, most: int, seed: int) -> tuple[Figure, MapPicture] | None:
+def _map(run: RunFolder, items: MapItems, nearest: list[_Near], seed: int) -> tuple[Figure, MapPicture] | None:
     """The map as a picture for each theme, and as what can be zoomed; None where there is nothing to lay out."""
-    items = choose_items(run.embeddings, _classes(run), most, seed)
     if len(items.rows) < 3:
         return None
     points = flatten(np.asarray(run.embeddings.vectors[items.rows], dtype=np.float64), seed)
     keys = [str(run.embeddings.keys.names[row]) for row in items.rows.tolist()]
-    light, dark = (draw_map(points, keys, items, theme) for theme in (LIGHT, DARK))
+    light, dark = draw_map(points, keys, items, LIGHT, DARK)
     caption = f"{items.caption} (t-SNE of cosine distances); colors: {items.colors}"
-    return Figure("map", caption, light, dark), map_picture(run.embeddings, items, points)
+    return Figure("map", caption, light, dark), map_picture(keys, items, points, nearest)
 
 
 def _classes(run: RunFolder) -> list[str | None] | None:
@@ -229,15 +232,17 @@ def _figures(run: RunFolder) -> list[Figure]:
     return figures
 
 
-def _neighbors(embeddings: Embeddings, first: list[int]) -> list[tuple[str, list[tuple[str, float]]]]:
-    """(item, its nearest) for the given rows, then for frequent items, the very commonest of long lists left out."""
+def _in_table(embeddings: Embeddings, first: list[int]) -> list[int]:
+    """The given rows, then those of frequent items, the very commonest of long lists left out."""
     if len(embeddings) < 2:
         return []
     frequent = embeddings.frequent_rows(1_000)
     # the commonest words of a text ("the", "of") have dull neighbors: step over a tenth of the list, at most 50
     frequent = frequent[min(50, len(frequent) // 10) :: max(1, len(frequent) // 80)]
-    rows = list(dict.fromkeys([*first, *(int(row) for row in frequent)]))[: max(NEIGHBOR_ITEMS, len(first))]
-    names = embeddings.keys.names
-    return [
-        (names[row], [(str(key), score) for key, score in embeddings.nearest(names[row], NEIGHBORS)]) for row in rows
-    ]
+    return list(dict.fromkeys([*first, *(int(row) for row in frequent)]))[: max(NEIGHBOR_ITEMS, len(first))]
+
+
+def _nearest(embeddings: Embeddings, rows: list[int]) -> list[_Near]:
+    """Of each row its nearest. All are asked for at once: every question goes over all vectors."""
+    found = embeddings.nearest([embeddings.keys[row] for row in rows], NEIGHBORS)
+    return [[(str(key), score) for key, score in one] for one in found]
