@@ -36,7 +36,7 @@ def main(what: str, path: str, layers: str, hidden: str, rounds: str, threads: s
     stored = np.load(path)
     num, rng = len(stored["indptr"]) - 1, np.random.default_rng(1)
     order = rng.permutation(num)
-    seeds = order[: BATCH * int(batches[1])] if batches else order
+    seeds = order[: BATCH * int(batches[1])] if batches else np.arange(num)  # as masks give them, and peers take all
     features = FeatureRows(rng.standard_normal((num, COLUMNS), np.float32), np.empty(0, np.float32))
     labels, none = rng.integers(0, CLASSES, num, np.int32), np.empty(0, np.int64)
     csr = Csr(stored["indptr"], stored["indices"], np.empty(0, np.float32))

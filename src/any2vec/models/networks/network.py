@@ -285,7 +285,7 @@ class Network(nn.Module):
         learned = self.layers[self.num_fixed :]
         blocks = [*blocks, *[blocks[-1]] * (len(learned) - len(blocks))]
         for number, (layer, block) in enumerate(zip(learned, blocks, strict=True)):
-            x_MD = self.activation(x_MD) if number else x_MD
+            x_MD = self._activated(x_MD) if number else x_MD
             share = 0 if isinstance(layer, Propagation | Jumping) else self.dropout
             x_MD = layer(dropped(x_MD, share, draws, inplace=are_owned and number == 0), block, draws)
         return x_MD
@@ -295,7 +295,13 @@ class Network(nn.Module):
         found: torch.Tensor = self.layers[number](x_MD, block)
         if number + 1 == len(self.layers):
             return found
-        return found.relu_() if self.activation is torch.relu else self.activation(found)
+        return self._activated(found)
+
+    def _activated(self, given_MD: torch.Tensor) -> torch.Tensor:
+        """Of what a layer has given, which nothing else reads: layers end with a sum or a matrix, whose gradients need
+        it no more.
+        """
+        return given_MD.relu_() if self.activation is torch.relu else self.activation(given_MD)
 
 
 def _layers(
