@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from turns import milliseconds_in_turn
 
 from any2vec import machine
 
@@ -87,21 +87,18 @@ def sums(path: str, block_nodes: str, degrees: str, share: str, epochs: str, col
     done = found_in(given, degrees, 0, share=float(share), block_nodes=int(block_nodes), epochs=int(epochs))
     place, num_nodes = torch.argsort(done.order), len(given.x)
     whole, pruned = (csr_of(place[edges], num_nodes) for edges in (given.edge_index, done.edge_index))
+    entries, given_edges = (Neighbors(csr.indptr, csr.indices) for csr in (pruned, whole))
     times: dict[str, list[float]] = {}
     dense: dict[str, float] = {}
     for number in columns.split(","):
         x, graph = torch.randn(num_nodes, int(number)), tuned(pruned, done.stop.numpy(), int(number))
-        assert torch.allclose(aggregate(x, _edges(pruned), reduce="sum"), graph.sum(x), rtol=1e-3, atol=1e-3)
+        assert torch.allclose(aggregate(x, entries, reduce="sum"), graph.sum(x), rtol=1e-3, atol=1e-3)
         works: dict[str, Callable[[], object]] = {
-            "entries": lambda x=x: aggregate(x, _edges(pruned), reduce="sum"),  # type: ignore[misc]
-            "blocks": lambda x=x, graph=graph: graph.sum(x),  # type: ignore[misc]
-            "given": lambda x=x: aggregate(x, _edges(whole), reduce="sum"),  # type: ignore[misc]
+            f"{number} entries": lambda x=x: aggregate(x, entries, reduce="sum"),  # type: ignore[misc]
+            f"{number} blocks": lambda x=x, graph=graph: graph.sum(x),  # type: ignore[misc]
+            f"{number} given": lambda x=x: aggregate(x, given_edges, reduce="sum"),  # type: ignore[misc]
         }
-        for _ in range(int(rounds)):
-            for name, work in works.items():
-                started = time.perf_counter()
-                work()
-                times.setdefault(f"{number} {name}", []).append(1000 * (time.perf_counter() - started))
+        times |= milliseconds_in_turn(works, int(rounds))
         dense[number] = graph.share
     return {"dense": dense, "milliseconds": times}
 
@@ -110,10 +107,6 @@ def csr_of(edge_index: torch.Tensor, num_nodes: int) -> Csr:
     src, dst = edge_index.numpy()
     order = np.lexsort((src, dst))
     return Csr(np.searchsorted(dst[order], np.arange(num_nodes + 1)), src[order].astype(np.int32), np.empty(0))
-
-
-def _edges(csr: Csr) -> Neighbors:
-    return Neighbors(csr.indptr, csr.indices)
 
 
 if __name__ == "__main__":

@@ -77,8 +77,9 @@ else:
     @jit
     def prefetch_row(table_VD: np.ndarray, row: int) -> None:
         """Fetch row `row` of a (V, D) table into the caches, one request a line of 64 bytes."""
-        for column in range(0, table_VD.shape[1], 64 // table_VD.itemsize):
-            _prefetch_item(table_VD, row, column)  # type: ignore[call-arg]
+        line: int = _line(table_VD)  # type: ignore[call-arg]
+        for column in range(0, table_VD.shape[1], line):
+            _prefetch_item(table_VD, row, column)
 
     @jit
     def prefetch_read(table_VD: np.ndarray, row: int) -> None:

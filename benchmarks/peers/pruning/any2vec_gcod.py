@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from turns import milliseconds_in_turn
 
 from any2vec import machine
 
@@ -42,16 +43,12 @@ def main(path: str, block_nodes: str, thresholds: str, columns: str, rounds: str
     for number in columns.split(","):
         x, graph = torch.randn(num_nodes, int(number)), tuned(csr, found.stop_P1, int(number))
         assert torch.allclose(aggregate(x, edges, reduce="sum"), graph.sum(x), rtol=1e-3, atol=1e-3)
-        dense[number], entries, blocks = graph.share, [], []
-        for _ in range(int(rounds)):
-            for milliseconds, call in (
-                (entries, lambda x=x: aggregate(x, edges, reduce="sum")),
-                (blocks, lambda x=x, graph=graph: graph.sum(x)),
-            ):
-                started = time.perf_counter()
-                call()  # type: ignore[no-untyped-call]
-                milliseconds.append(1000 * (time.perf_counter() - started))
-        times |= {f"{number} entries": entries, f"{number} blocks": blocks}
+        works: dict[str, Callable[[], object]] = {
+            f"{number} entries": lambda x=x: aggregate(x, edges, reduce="sum"),  # type: ignore[misc]
+            f"{number} blocks": lambda x=x, graph=graph: graph.sum(x),  # type: ignore[misc]
+        }
+        times |= milliseconds_in_turn(works, int(rounds))
+        dense[number] = graph.share
     print(json.dumps({"shares": shares, "dense": dense, "milliseconds": times}))
 
 
