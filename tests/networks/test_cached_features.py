@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from any2vec.data.attributed.features import FeatureRows
-from any2vec.data.attributed.row_file import RowFile
+from any2vec.data.attributed.row_file import Reads, RowFile
 from any2vec.data.io.array_file import ArrayFile
 from any2vec.data.io.direct import PAGE
 from any2vec.errors import FormatError
-from any2vec.models.networks.features import CachedFeatures, Moved
+from any2vec.models.networks.features import CachedFeatures
 from any2vec.models.networks.hot_rows import SCORES, STEPS, Asked, highest, num_targets, reverse_pagerank
 from any2vec.tables.disk.trace import Trace
 from any2vec.types import Csr
@@ -53,16 +53,16 @@ def test_what_is_missed_is_counted_and_read_in_whole_pages_once(tmp_path: Path) 
     rows, scales, file = stored(tmp_path, 256, np.float32)  # 4 rows a page, but for the header
     features = CachedFeatures(file, scales, 2, "static", np.array([10, 11]))
     features.take(np.array([10, 11, 10]))
-    assert features.moved == (0, 0)
+    assert features.reads == (0, 0)
     features.take(np.array([11, 0, 0]))
-    assert features.moved == (1, PAGE)
+    assert features.reads == (1, PAGE)
     features.take(np.array([1000, 1, 2]))  # two of them in one page
-    assert features.moved == (4, 3 * PAGE)
+    assert features.reads == (4, 3 * PAGE)
     features.take(np.array([3, 1000]))  # the first lies across two pages
-    assert features.moved == (6, 6 * PAGE)
+    assert features.reads == (6, 6 * PAGE)
     lru = CachedFeatures(RowFile(file.path, np.dtype(np.float32), NODES, 256), scales, 3, "lru")
     for ids, missed in (([1, 2, 3], 3), ([2, 3], 3), ([4], 4), ([2, 3, 4], 4), ([1], 5)):
-        assert np.array_equal(lru.take(np.array(ids)), rows[ids]) and lru.moved.rows_missed == missed
+        assert np.array_equal(lru.take(np.array(ids)), rows[ids]) and lru.reads.missed == missed
     features.close()
     lru.close()
 
@@ -95,7 +95,7 @@ def read_by(features: CachedFeatures, trace: list[np.ndarray], ahead: int) -> It
 
     none = np.empty(0, np.int64)
     coming = (
-        BatchRead(Drawn(step, Seeds(none, None, 0), ids.astype(np.int32), None, len(ids), 0), none, None, None, Moved())
+        BatchRead(Drawn(step, Seeds(none, None, 0), ids.astype(np.int32), None, len(ids), 0), none, None, None, Reads())
         for step, ids in enumerate(trace)
     )
     with Trace(1000) as kept:
@@ -119,11 +119,11 @@ def test_belady_misses_least_and_what_is_not_planned_moves_nothing(tmp_path: Pat
             assert np.array_equal(row_UD, rows[ids])
             before = len(features.residency)
             if policy == "belady":
-                counted = features.moved
+                counted = features.reads
                 assert np.array_equal(features.take(np.array([4000, ids[0]])), rows[[4000, ids[0]]])
                 assert len(features.residency) == before and not features.residency.held_K.any()
-                features.moved = counted
-        missed[policy] = features.moved.rows_missed + (50 if policy == "static" else 0)
+                features.reads = counted
+        missed[policy] = features.reads.missed + (50 if policy == "static" else 0)
         features.close()
     assert min(missed, key=lambda name: missed[name]) == "belady", missed
 

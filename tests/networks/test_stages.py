@@ -179,4 +179,4 @@ def test_rows_from_disk_are_the_same_wherever_works_begin(threads: int, trace_by
     one.use_features(features)
     one.stages.plan(12, 3, trace_bytes)
     assert np.array_equal(trained(one, works), trained(plain, works))
-    assert one.batches.reader.moved.rows_missed > 0 and (one.stages.trace.spilled_bytes > 0) == (trace_bytes == 0)
+    assert one.batches.reader.reads.missed > 0 and (one.stages.trace.spilled_bytes > 0) == (trace_bytes == 0)

@@ -72,7 +72,7 @@ def checked(
     for epoch in range(epochs):
         learner.run(Work(Span(0, num, ProgressLine(0, num, 0.0, 0.0)), epoch, Round(0), 0.0))
     learner.close()
-    return {"served": batches.served, "wrong": batches.wrong, "missed": features.moved.rows_missed}
+    return {"served": batches.served, "wrong": batches.wrong, "missed": features.reads.missed}
 
 
 def checksums(row_KD: np.ndarray) -> np.ndarray:

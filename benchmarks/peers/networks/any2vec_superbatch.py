@@ -78,11 +78,11 @@ def _trained(learner: GraphLearner, epochs: int) -> dict[str, Any]:
     span, began, before = Span(0, num, ProgressLine(0, num, 0.0, 0.0)), time.perf_counter(), (0, 0)
     for epoch in range(epochs):
         if epoch == 1:
-            before = _kernel_bytes(), reader.moved.bytes_read
+            before = _kernel_bytes(), reader.reads.bytes_read
         learner.run(Work(span, epoch, Round(0), 0.0))
     return {
-        "seconds": time.perf_counter() - began, "missed": reader.moved.rows_missed, "read": reader.sampled,
-        "kernel_bytes": _kernel_bytes() - before[0], "bytes": reader.moved.bytes_read - before[1],
+        "seconds": time.perf_counter() - began, "missed": reader.reads.missed, "read": reader.sampled,
+        "kernel_bytes": _kernel_bytes() - before[0], "bytes": reader.reads.bytes_read - before[1],
         **learner.stages.summary(1.0),
     }  # fmt: skip
 

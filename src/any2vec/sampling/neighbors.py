@@ -15,10 +15,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 
 from any2vec.checks import MAX_SEED, Whole, check_fields
+from any2vec.data.attributed.row_file import Reads
 from any2vec.errors import InputError
 from any2vec.types import Csr
 
 MAX_FANOUT = 65_536
+NONE = Reads()
 _MOST = (1 << 31) - 1
 
 
@@ -90,6 +92,8 @@ class Neighborhood(NamedTuple):
     """H + 1: seeds, then nodes that each hop has found"""
     edges_by_hop: tuple[int, ...]
     """H"""
+    reads: Reads = NONE
+    """what it took, where lists of neighbors are on disk"""
 
     def edge_index(self) -> np.ndarray:
         """int64 (2, S): (neighbor, node that has sampled it), by hop."""
@@ -150,6 +154,11 @@ class SampledRows:
         self.weights = csr.weights if is_weighted else np.empty(0, np.float32)
 
 
+Entries = tuple[np.ndarray, np.ndarray, np.ndarray, bool, np.ndarray, Reads]
+"""(entries, int32; where those of each node of a frontier start, and how many they are, int64; whether they are drawn
+with replacement; where their places go; what reading them came to)"""
+
+
 class NeighborSampler:
     """Samples of a graph's neighbors; any number of threads may call it at once.
 
@@ -184,38 +193,48 @@ class NeighborSampler:
         seed_B, rows = self._checked(seeds), self._rows
         scratch = self._scratch.of_thread()
         found = scratch.room("found", len(seed_B) + 1, np.int32)
-        num, hops, sampled = len(seed_B), [len(seed_B)], 0
-        if not neighbors.number_seeds(seed_B, scratch.base, scratch.seen, found):
-            scratch.base += num
-            raise InputError("A node comes twice among the seeds of a batch; give each once.")
+        num, hops, sampled, reads = len(seed_B), [len(seed_B)], 0, NONE
         stop = scratch.room("stop", num + 1, np.int64)
         stop[0] = first = 0
         edges: list[int] = []
-        for hop, fanout in enumerate(self.options.fanouts):
-            size = num - first
-            starts, degrees = scratch.room("starts", size, np.int64), scratch.room("degrees", size, np.int64)
-            stop = scratch.room("stop", num + 1, np.int64, first + 1)
-            counted = (starts[:size], degrees[:size], stop[first : num + 1])
-            total, widest = neighbors.count_samples(
-                self.csr.indptr, found[first:num], fanout, self.options.replace, *counted
-            )
-            found = scratch.room("found", min(num + total, self.num_nodes) + 1, np.int32, num)
-            local = scratch.room("local", sampled + total, np.int32, sampled)
-            edge = scratch.room("edge", sampled + total, np.int64, sampled) if with_edges else np.empty(0, np.int64)
-            place = scratch.room("place", max(widest, neighbors.CHUNK), np.int64)
-            repeats = self.options.replace and fanout >= 0
-            before, first = first, num
-            num = neighbors.sample_hop(
-                rows.csr.indices, *rows.alias, rows.weights, found[before:num], *counted, rows.law, repeats,
-                hop_key(self.options, epoch, batch, hop), scratch.base, scratch.seen, found, num, place, local, edge,
-            )  # fmt: skip
-            sampled += total
-            hops.append(num - first)
-            edges.append(total)
-        scratch.base += num
+        try:
+            if not neighbors.number_seeds(seed_B, scratch.base, scratch.seen, found):
+                raise InputError("A node comes twice among the seeds of a batch; give each once.")
+            for hop, fanout in enumerate(self.options.fanouts):
+                size = num - first
+                starts, degrees = scratch.room("starts", size, np.int64), scratch.room("degrees", size, np.int64)
+                stop = scratch.room("stop", num + 1, np.int64, first + 1)
+                counted = (starts[:size], degrees[:size], stop[first : num + 1])
+                total, widest = neighbors.count_samples(
+                    self.csr.indptr, found[first:num], fanout, self.options.replace, *counted
+                )
+                found = scratch.room("found", min(num + total, self.num_nodes) + 1, np.int32, num)
+                local = scratch.room("local", sampled + total, np.int32, sampled)
+                edge = scratch.room("edge", sampled + total, np.int64, sampled) if with_edges else np.empty(0, np.int64)
+                place = scratch.room("place", max(widest, neighbors.CHUNK), np.int64)
+                repeats, key = self.options.replace and fanout >= 0, hop_key(self.options, epoch, batch, hop)
+                node_F, first = found[first:num], num
+                id_E, start_F, degree_F, repeats, wanted, read = self._entries(node_F, *counted, repeats, key, edge)
+                num = neighbors.sample_hop(
+                    id_E, *rows.alias, rows.weights, node_F, start_F, degree_F, counted[2], rows.law, repeats, key,
+                    scratch.base, scratch.seen, found, num, place, local, wanted,
+                )  # fmt: skip
+                sampled += total
+                reads = reads if read is NONE else reads.plus(*read)
+                hops.append(num - first)
+                edges.append(total)
+        finally:
+            scratch.base += num
         taken = scratch.arrays["edge"][:sampled].copy() if with_edges else np.empty(0, np.int64)
-        local = scratch.arrays["local"][:sampled].copy()
-        return Neighborhood(found[:num].copy(), stop[: first + 1].copy(), local, taken, tuple(hops), tuple(edges))
+        arrays = found[:num].copy(), stop[: first + 1].copy(), scratch.arrays["local"][:sampled].copy(), taken
+        return Neighborhood(*arrays, tuple(hops), tuple(edges), reads)
+
+    def _entries(
+        self, node_F: np.ndarray, start_F: np.ndarray, degree_F: np.ndarray, stop_F1: np.ndarray, repeats: bool,
+        key: np.uint64, edge: np.ndarray,
+    ) -> Entries:  # fmt: skip
+        """What a frontier samples from, as `sample_hop` takes it; its samples will be at [stop[i], stop[i + 1])."""
+        return self.csr.indices, start_F, degree_F, repeats, edge, NONE
 
     def _checked(self, seeds: np.ndarray) -> np.ndarray:
         seed_B = np.asarray(seeds)

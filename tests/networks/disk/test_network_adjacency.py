@@ -16,7 +16,7 @@ import any2vec
 from any2vec import GAT, GCN, GIN, AttributedGraph, FormatError, GraphSAGE, InputError
 from any2vec.data.attributed.adjacency_file import AdjacencyFile
 from any2vec.data.io.array_file import ArrayFile
-from any2vec.models.networks.disk.lists import most_useful_lists
+from any2vec.models.networks.hot_rows import most_useful_lists
 from any2vec.sampling.disk_neighbors import CachedLists
 from any2vec.tasks.graphs.adjacency import plan_of
 from any2vec.tasks.graphs.options import CacheOptions

@@ -12,6 +12,7 @@ import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,18 @@ from any2vec.errors import FormatError
 IN_FLIGHT = 8
 _BUFFER = 1 << 20
 """bytes of a reader's buffer, about"""
+
+
+class Reads(NamedTuple):
+    """What reading rows, or lists of neighbors, some of which are in memory, has come to."""
+
+    missed: int = 0
+    """rows, or lists, not in memory"""
+    bytes_read: int = 0
+    """from the file, whole pages"""
+
+    def plus(self, missed: int, bytes_read: int) -> Reads:
+        return Reads(self.missed + missed, self.bytes_read + bytes_read)
 
 
 class RowFile:

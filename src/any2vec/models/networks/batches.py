@@ -20,12 +20,14 @@ import torch
 from any2vec.data.attributed.edge_features import FeaturedCsr
 from any2vec.data.attributed.features import FeatureRows, NodeNumbers
 from any2vec.data.attributed.relations import RelationalCsr
+from any2vec.data.attributed.row_file import Reads
 from any2vec.models.networks.config import RGCN, SUBGRAPHS, GraphNetwork
-from any2vec.models.networks.features import CachedFeatures, Moved
+from any2vec.models.networks.features import CachedFeatures
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of, fixed_sums
 from any2vec.models.networks.node_order import OrderedFeatures
 from any2vec.nn.aggregate import Neighbors
 from any2vec.plan.sharding.clusters import find_clusters
+from any2vec.sampling.disk_neighbors import CachedLists, DiskNeighborSampler
 from any2vec.sampling.links import LinkData, without_edges
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 from any2vec.sampling.relation_neighbors import RelationSampler
@@ -78,6 +80,8 @@ class Drawn(NamedTuple):
     num_nodes: int
     """whose features the batch reads"""
     num_edges: int
+    lists: Reads = Reads()
+    """what sampling has read of lists on disk"""
 
 
 class Batch(NamedTuple):
@@ -134,18 +138,21 @@ class Reader:
         """nodes whose features batches have read"""
         self.num_edges = 0
         """along which their messages went"""
-        self.moved = Moved()
+        self.reads = Reads()
         """what it came to, where features are on disk"""
+        self.lists = Reads()
+        """what sampling came to, where lists of neighbors are on disk"""
 
     def rows(self, node_M: np.ndarray) -> torch.Tensor:
         """float32 (M, D), or, without features, the nodes' numbers, int64 (M,); of no batch of a plan."""
         return torch.from_numpy(self.features.take(node_M))
 
-    def count(self, drawn: Drawn, moved: Moved) -> None:
+    def count(self, drawn: Drawn, reads: Reads) -> None:
         """A batch has been read, and is trained."""
         self.sampled += drawn.num_nodes
         self.num_edges += drawn.num_edges
-        self.moved = self.moved.plus(*moved)
+        self.reads = self.reads.plus(*reads)
+        self.lists = self.lists.plus(*drawn.lists)
 
     @property
     def bytes_filled(self) -> int:
@@ -159,22 +166,19 @@ class Reader:
 
 
 class SampledBatches:
-    """Batches of items of the objective, whose nodes sample their neighbors."""
+    """Batches of items of the objective, whose nodes sample their neighbors.
+
+    Args:
+        lists: those of the neighbors, where not all are in memory.
+    """
 
     is_owned = True
 
-    def __init__(self, model: GraphNetwork, data: LearnerData, objective: Objective, seed: int) -> None:
+    def __init__(
+        self, model: GraphNetwork, data: LearnerData, objective: Objective, seed: int, lists: CachedLists | None = None
+    ) -> None:
         self.reader, self._objective, self.batch_size = Reader(data.features), objective, model.batch_size
-        by_relation = _fanouts_by_relation(model, data.csr)
-        options = NeighborOptions(
-            fanouts=model.fanouts_by_hop if by_relation is None else (1,) * len(by_relation[0]),
-            law="labor" if model.sampling == "labor" else "uniform", key=model.sample_key, seed=seed,
-        )  # fmt: skip
-        self._sampler: NeighborSampler | RelationSampler = (
-            NeighborSampler(data.csr, options)
-            if by_relation is None or not isinstance(data.csr, RelationalCsr)
-            else RelationSampler(data.csr, data.csr.type_E, by_relation, options)
-        )
+        self._sampler = _sampler_of(model, data.csr, seed, lists)
         self._csr, self._degree_N = data.csr, np.diff(data.csr.indptr).astype(np.float32)
 
     @property
@@ -210,7 +214,22 @@ class SampledBatches:
         found = self._sampler.sample(seeds.node_B, epoch, number, with_edges)
         if seeds.left_out is not None:
             found = without_edges(found, *seeds.node_B[seeds.left_out])
-        return Drawn(number, seeds, found.node_M, found, len(found.node_M), len(found.neighbor_S))
+        return Drawn(number, seeds, found.node_M, found, len(found.node_M), len(found.neighbor_S), found.reads)
+
+
+def _sampler_of(
+    model: GraphNetwork, csr: Csr, seed: int, lists: CachedLists | None
+) -> NeighborSampler | RelationSampler:  # fmt: skip
+    by_relation = _fanouts_by_relation(model, csr)
+    options = NeighborOptions(
+        fanouts=model.fanouts_by_hop if by_relation is None else (1,) * len(by_relation[0]),
+        law="labor" if model.sampling == "labor" else "uniform", key=model.sample_key, seed=seed,
+    )  # fmt: skip
+    if lists is not None:
+        return DiskNeighborSampler(csr.indptr, lists, options)
+    if by_relation is None or not isinstance(csr, RelationalCsr):
+        return NeighborSampler(csr, options)
+    return RelationSampler(csr, csr.type_E, by_relation, options)
 
 
 def _fanouts_by_relation(model: GraphNetwork, csr: Csr) -> tuple[tuple[int, ...], ...] | None:
@@ -365,10 +384,13 @@ class SubgraphBatches:
         return None
 
 
-def batches_of(model: GraphNetwork, data: LearnerData, objective: Objective, network: Network, seed: int) -> Batches:
-    """Those that the model's `sampling` names."""
+def batches_of(
+    model: GraphNetwork, data: LearnerData, objective: Objective, network: Network, seed: int,
+    lists: CachedLists | None = None,
+) -> Batches:  # fmt: skip
+    """Those that the model's `sampling` names; lists: of sampled neighbors, where not all are in memory."""
     if model.sampling == "full-graph":
         return WholeBatches(data, objective, network)
     if model.sampling in SUBGRAPHS:
         return SubgraphBatches(model, data, cast("Classes", objective), seed)
-    return SampledBatches(model, data, objective, seed)
+    return SampledBatches(model, data, objective, seed, lists)

@@ -6,25 +6,12 @@ Legend: N nodes, D features, K rows asked for, U of them different, R rows in me
 from __future__ import annotations
 
 import threading
-from typing import NamedTuple
 
 import numpy as np
 
 from any2vec.data.attributed.features import FeatureRows
-from any2vec.data.attributed.row_file import RowFile
+from any2vec.data.attributed.row_file import Reads, RowFile
 from any2vec.tables.residency.residency import Placed, Residency
-
-
-class Moved(NamedTuple):
-    """What reading rows has come to."""
-
-    rows_missed: int = 0
-    """not in memory"""
-    bytes_read: int = 0
-    """from the file, whole pages"""
-
-    def plus(self, rows_missed: int, bytes_read: int) -> Moved:
-        return Moved(self.rows_missed + rows_missed, self.bytes_read + bytes_read)
 
 
 class CachedFeatures:
@@ -39,7 +26,7 @@ class CachedFeatures:
     def __init__(
         self, file: RowFile, scale_N: np.ndarray, num_rows: int, policy: str, kept: np.ndarray | None = None
     ) -> None:
-        self.file, self.moved, self.residency = file, Moved(), Residency(num_rows, policy, kept)
+        self.file, self.reads, self.residency = file, Reads(), Residency(num_rows, policy, kept)
         self._scale_N = scale_N
         self._row_RD = np.empty((num_rows, file.columns), file.dtype)
         self._lock = threading.Lock()
@@ -85,16 +72,16 @@ class CachedFeatures:
         with self._lock:
             return self.residency.place(id_U, next_U)
 
-    def read(self, id_U: np.ndarray, placed: Placed) -> tuple[np.ndarray, Moved]:
+    def read(self, id_U: np.ndarray, placed: Placed) -> tuple[np.ndarray, Reads]:
         """The rows, as the file has them, of different ids, ascending, in the places that `place` gave; and what that
         came to. Those that come in are copied from what the batch has read (Ginex's changesets).
 
         Raises: as `take`.
         """
         with self._lock:
-            before = self.moved
+            before = self.reads
             row_UD = self._rows(id_U, placed)
-            return row_UD, Moved(*np.subtract(self.moved, before).tolist())
+            return row_UD, Reads(*np.subtract(self.reads, before).tolist())
 
     def rows_of(self, id_U: np.ndarray, row_UD: np.ndarray) -> FeatureRows:
         """Of rows as the file has them."""
@@ -112,7 +99,7 @@ class CachedFeatures:
             num_bytes = self.file.read(id_U[missed], read)
             if read is not row_UD:
                 row_UD[missed] = read
-            self.moved = self.moved.plus(len(missed), num_bytes)
+            self.reads = self.reads.plus(len(missed), num_bytes)
         new = placed.is_new_U
         self._row_RD[placed.slot_U[new]] = row_UD[new]
         self.residency.release(placed.slot_U[is_held])

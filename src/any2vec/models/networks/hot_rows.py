@@ -1,9 +1,11 @@
-"""Which nodes' rows batches will read most: scores by which rows stand in memory for good (data tiering).
+"""Which nodes' rows batches will read most: scores by which rows stand in memory for good (data tiering); and lists.
 
 Source: Min et al., KDD 2022 (arXiv 2111.05894): degree, reverse PageRank, and the same weighted by the training nodes;
 GNNLab (Yang et al., EuroSys 2022): what a sampled epoch has read. Ours: the damping and steps are GIDS's defaults.
+Lists: Ginex (Park et al. 2022, PVLDB 15(11)), by out-degree over in-degree: how often one is sampled goes by how many
+nodes have its own as in-neighbor, and what it takes goes by its length.
 
-Legend: N nodes.
+Legend: N nodes, K of them whose lists stand in memory.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from any2vec.models.networks.sizing import FLOAT
 from any2vec.types import Csr
 
 DAMPING, STEPS = 0.85, 20
@@ -79,3 +82,15 @@ def highest(score_N: np.ndarray, number: int) -> np.ndarray:
     """int64, ascending: nodes of the highest scores, the lower one of equal ones."""
     order = np.argsort(-score_N, kind="stable")[:number]
     return np.sort(order)
+
+
+def most_useful_lists(csr: Csr, num_bytes: int) -> np.ndarray:
+    """int64 (K,), ascending: nodes of the highest out-degree over in-degree, so many that their lists are no more than
+    `num_bytes`; the lower one of equal ones first. Empty lists are nobody's.
+    """
+    degree_N = np.diff(csr.indptr)
+    node_K = np.flatnonzero(degree_N)
+    score_K = num_targets(csr)[node_K] / degree_N[node_K]
+    node_K = node_K[np.argsort(-score_K, kind="stable")]
+    fit = np.searchsorted(FLOAT * np.cumsum(degree_N[node_K]), num_bytes, side="right")
+    return np.sort(node_K[:fit])

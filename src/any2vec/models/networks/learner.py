@@ -17,18 +17,19 @@ import torch
 from any2vec.data.attributed.edge_features import edge_columns_of
 from any2vec.data.attributed.features import FeatureRows, NodeNumbers
 from any2vec.data.attributed.relations import Relations
+from any2vec.data.attributed.row_file import Reads
 from any2vec.errors import InputError
 from any2vec.models.networks.batches import Batch, Features, LearnerData, WholeBatches, batches_of
 from any2vec.models.networks.config import GraphNetwork
-from any2vec.models.networks.features import Moved
 from any2vec.models.networks.inference import Inference, inference_over
 from any2vec.models.networks.network import load_weights, make_network
 from any2vec.models.networks.objectives import objective_of
 from any2vec.models.networks.stages import BatchStages
+from any2vec.sampling.disk_neighbors import CachedLists
 from any2vec.types import Span, State, Stats, Work
 
 _NET, _FIRST, _SECOND = "net.", "adam.first.", "adam.second."
-_ABOUT = "about"
+_ABOUT, _LISTS = "about", "lists"
 _INIT, _DROPOUT = 1, 2
 """numbers of random streams beside those of sampling"""
 
@@ -39,12 +40,16 @@ class GraphLearner:
     Args:
         threads: 2 or more: batches are made beside the training.
         inference_bytes: of memory for layers of all nodes; 0: half of the machine's.
+        lists: those that batches sample, where not all are in memory; `data.csr` is then mapped from their file. They
+            are closed with it. All nodes are scored in the order in which lists lie, through the mapped file.
     """
 
     def __init__(
-        self, model: GraphNetwork, data: LearnerData, seed: int, threads: int, inference_bytes: int = 0
-    ) -> None:
+        self, model: GraphNetwork, data: LearnerData, seed: int, threads: int, inference_bytes: int = 0,
+        lists: CachedLists | None = None,
+    ) -> None:  # fmt: skip
         self.model, self.data, self.seed, self._inference_bytes = model, data, seed, inference_bytes
+        self.lists = lists
         self.objective = objective_of(model, data, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(_stream(seed, _INIT))
@@ -54,7 +59,7 @@ class GraphLearner:
         self._optimizer = torch.optim.Adam(
             self.network.parameters(), lr=model.learning_rate, weight_decay=model.weight_decay
         )
-        self.batches = batches_of(model, data, self.objective, self.network, seed)
+        self.batches = batches_of(model, data, self.objective, self.network, seed, lists)
         self.stages = BatchStages(self.batches, threads)
 
     def use_features(self, features: Features) -> None:
@@ -107,6 +112,8 @@ class GraphLearner:
         """Nothing follows."""
         self.stages.close()
         self.batches.reader.close()
+        if self.lists is not None:
+            self.lists.file.close()
 
     @cached_property
     def inference(self) -> Inference:
@@ -140,17 +147,17 @@ class GraphLearner:
                 found[_FIRST + name], found[_SECOND + name] = first, second
                 steps = float(kept["step"])
         reader = self.batches.reader
-        return found | {_ABOUT: np.array([steps, reader.sampled, reader.num_edges, *reader.moved])}
+        lists = {} if self.lists is None else {_LISTS: np.array(reader.lists)}
+        return found | lists | {_ABOUT: np.array([steps, reader.sampled, reader.num_edges, *reader.reads])}
 
     def load_state_dict(self, state: State, memory: State) -> None:
         """Go on from there. KeyError or ValueError where it is no such state."""
         steps, sampled, num_edges, missed, num_bytes = memory[_ABOUT].tolist()
         reader = self.batches.reader
-        reader.sampled, reader.num_edges, reader.moved = (
-            int(sampled),
-            int(num_edges),
-            Moved(int(missed), int(num_bytes)),
-        )
+        reader.sampled, reader.num_edges = int(sampled), int(num_edges)
+        reader.reads = Reads(int(missed), int(num_bytes))
+        if _LISTS in memory:  # none in what a run with all lists in memory has left
+            reader.lists = Reads(*memory[_LISTS].tolist())
         load_weights(self.network, network_weights(state))
         for name, parameter in self.network.named_parameters():
             if steps and _FIRST + name in memory:  # one that no forward of a module uses has none

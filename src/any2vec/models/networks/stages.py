@@ -21,9 +21,10 @@ import numpy as np
 import torch
 
 from any2vec.background import Spent, Stage, StageThreads, chained
+from any2vec.data.attributed.row_file import Reads
 from any2vec.errors import StorageError
 from any2vec.models.networks.batches import Batch, Batches, Drawn
-from any2vec.models.networks.features import CachedFeatures, Moved
+from any2vec.models.networks.features import CachedFeatures
 from any2vec.plan.lookahead.oracle import NEVER
 from any2vec.plan.lookahead.window import NONE, UseWindow
 from any2vec.tables.disk.trace import Trace
@@ -45,7 +46,7 @@ class BatchRead(NamedTuple):
     placed: Placed | None
     row_UD: np.ndarray | None
     """as the file has them"""
-    moved: Moved
+    reads: Reads
 
 
 class _Ready(NamedTuple):
@@ -53,7 +54,7 @@ class _Ready(NamedTuple):
 
     batch: Batch
     drawn: Drawn
-    moved: Moved
+    reads: Reads
 
 
 class BatchStages:
@@ -146,7 +147,7 @@ class BatchStages:
 
     def _drawn(self, step: int) -> BatchRead:
         drawn = self._batches.draw(*divmod(step, self.per_epoch))
-        return BatchRead(drawn, np.empty(0, np.int64), None, None, Moved())
+        return BatchRead(drawn, np.empty(0, np.int64), None, None, Reads())
 
     def _read(self, coming: BatchRead) -> BatchRead:
         features, (drawn, id_U, placed, _, _) = self._batches.reader.features, coming
@@ -159,7 +160,7 @@ class BatchStages:
         return BatchRead(drawn, id_U, placed, *features.read(id_U, placed))
 
     def _gathered(self, coming: BatchRead) -> _Ready:
-        drawn, id_U, _, row_UD, moved = coming
+        drawn, id_U, _, row_UD, reads = coming
         features, x_MD = self._batches.reader.features, None
         if drawn.node_M is not None:
             if row_UD is not None:
@@ -167,10 +168,10 @@ class BatchStages:
                 x_MD = features.rows_of(id_U, row_UD).take(np.searchsorted(id_U, drawn.node_M))
             else:
                 x_MD = features.take(drawn.node_M)
-        return _Ready(self._batches.make(drawn, None if x_MD is None else torch.from_numpy(x_MD)), drawn, moved)
+        return _Ready(self._batches.make(drawn, None if x_MD is None else torch.from_numpy(x_MD)), drawn, reads)
 
     def _counted(self, ready: _Ready) -> Batch:
-        self._batches.reader.count(ready.drawn, ready.moved)
+        self._batches.reader.count(ready.drawn, ready.reads)
         return ready.batch
 
     def _stalled(self) -> StorageError:
@@ -198,7 +199,7 @@ def planned(coming: Iterator[BatchRead], features: CachedFeatures, ahead: int, t
         uses = window.leave()
         step_U = window.steps(uses.next_G)
         placed = features.place(uses.row_G, np.where(step_U == NONE, NEVER, step_U))
-        yield BatchRead(held.popleft().whole(trace.get()), uses.row_G, placed, None, Moved())
+        yield BatchRead(held.popleft().whole(trace.get()), uses.row_G, placed, None, Reads())
 
 
 class _Bare(NamedTuple):

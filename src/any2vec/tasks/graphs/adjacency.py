@@ -72,13 +72,11 @@ def learner_of(
     model: GraphNetwork, data: LearnerData, seed: int, threads: int, plan: NetworkPlan, graph: AttributedGraph
 ) -> GraphLearner:
     """The learner of a run; `data.csr` has the entries of the graph's folder where some lists are on disk."""
+    from any2vec.models.networks.hot_rows import most_useful_lists
     from any2vec.models.networks.learner import GraphLearner
-
-    if plan.list_bytes is None:
-        return GraphLearner(model, data, seed, threads, plan.inference_bytes)
-    from any2vec.models.networks.disk.learner import DiskLearner
-    from any2vec.models.networks.disk.lists import most_useful_lists
     from any2vec.sampling.disk_neighbors import CachedLists
 
-    lists = CachedLists(data.csr, graph.open_adjacency(), most_useful_lists(data.csr, plan.list_bytes))
-    return DiskLearner(model, data, seed, threads, plan.inference_bytes, lists)
+    lists = None
+    if plan.list_bytes is not None:
+        lists = CachedLists(data.csr, graph.open_adjacency(), most_useful_lists(data.csr, plan.list_bytes))
+    return GraphLearner(model, data, seed, threads, plan.inference_bytes, lists)

@@ -20,7 +20,6 @@ from any2vec.evaluate.graph.scores import auc_of_pairs, metric_of, ranking_of_pa
 from any2vec.models.networks.batches import LearnerData
 from any2vec.models.networks.classifier import NetworkClassifier, nodes_digest
 from any2vec.models.networks.config import NETWORK, OwnModule, objective_name
-from any2vec.models.networks.disk.learner import DiskLearner
 from any2vec.models.networks.encoder import NetworkEncoder
 from any2vec.models.networks.features import CachedFeatures
 from any2vec.models.networks.hot_rows import SCORES, Asked, highest
@@ -108,16 +107,21 @@ class NetworkProgram(InMemoryProgram):
         return _scores_of(data, vectors, scores) | why | {
             "best_epoch": epochs, "epochs_done": epochs, "rows_read": reader.sampled,
             "dim": vectors.shape[1], "batch_order": learner.batches.order,
-            **reader.moved._asdict(), "bytes_filled": reader.bytes_filled, "features": self.plan.sentence,
+            "rows_missed": reader.reads.missed, "bytes_read": reader.reads.bytes_read,
+            "bytes_filled": reader.bytes_filled, "features": self.plan.sentence,
             "inference": learner.inference.counts._asdict(), **learner.stages.summary(recorder.seconds),
             **self._of_lists(),
         }  # fmt: skip
 
     def _of_lists(self) -> dict[str, Any]:
         """What the summary says of lists on disk, where there are any."""
-        if not isinstance(self.learner, DiskLearner):
+        lists, reads = self.learner.lists, self.learner.batches.reader.lists
+        if lists is None:
             return {}
-        return {"adjacency": self.plan.adjacency, **self.learner.summary()}
+        return {
+            "adjacency": self.plan.adjacency, "lists_missed": reads.missed, "adjacency_bytes_read": reads.bytes_read,
+            "adjacency_bytes_filled": lists.bytes_filled,
+        }  # fmt: skip
 
     def _score(self) -> tuple[NetworkClassifier | NetworkEncoder, np.ndarray, np.ndarray]:
         """(the network of the best epoch, vectors of all nodes, scores of their classes); made once, at the end."""

@@ -1,1 +1,0 @@
-"""Graph networks whose adjacency lies on disk."""
