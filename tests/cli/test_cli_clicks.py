@@ -68,7 +68,7 @@ def test_a_planted_stream_from_file_to_scores(here: Path) -> None:
     assert len(lines) == 300 and np.mean([float(line) for line in lines]) == pytest.approx(reported["mean"], abs=1e-4)
     shown = done("score", "out", "rows.tsv", "rows.tsv", "--out", "p.txt")
     assert Path("p.txt").read_text().splitlines() == [*lines, *lines]
-    assert "600" in shown and "auc" in shown
+    assert "600" in shown and "AUC" in shown and "log loss" in shown
     assert "exists" in refused("score", "out", "nothing is read.tsv", "--out", "p.txt")
     done("score", "out", "rows.tsv", "--out", "p.txt", "--overwrite")
     assert Path("p.txt").read_text().splitlines() == lines
@@ -140,7 +140,7 @@ def test_labels_that_are_all_alike(label: int, here: Path) -> None:
     assert (
         reported["rate"] == label
         and reported["num_examples"] == 600
-        and f"All 600 labels are {label}: auc" in reported["note"]
+        and f"All 600 labels are {label}: AUC" in reported["note"]
     )
     assert "need both" in done("score", "run", alike, "--out", "p.txt")
 

@@ -54,7 +54,7 @@ def test_from_a_file_to_ranks(here: Path) -> None:
     found = scores("--data", "test.tsv")
     assert found["mrr"] > 0.4 and found["num_triples"] == 100 and found["num_unknown"] == 0
     assert scores("--data", "test.tsv", "--known", "valid.tsv")["mean_rank"] <= found["mean_rank"]
-    assert "mrr" in done("evaluate", "out", "--task", "triples", "--data", "test.tsv")
+    assert "MRR" in done("evaluate", "out", "--task", "triples", "--data", "test.tsv")
     assert (here / "out" / "evaluation.jsonl").is_file()
     assert "e1" in done("nearest", "out", "e1", "-k", "99") and (here / "out" / "relations.tsv").is_file()
     done("report", "out")

@@ -191,6 +191,17 @@ def test_a_result_is_opened_from_its_folder(model: Any, tmp_path: Path) -> None:
         Recommender.load(tmp_path)
 
 
+def test_one_item_or_one_user_is_refused() -> None:
+    for model in (any2vec.BPR(), any2vec.ALS(), any2vec.Item2Vec()):
+        with pytest.raises(DataError, match="There is 1 item in the interactions"):
+            any2vec.fit(model, [("u", "a"), ("v", "a")])
+    pairs = [("u", item) for item in "abcd"]
+    for model in (any2vec.BPR(), any2vec.ALS()):
+        with pytest.raises(DataError, match=f"There is 1 user in the interactions; {model.name} learns from"):
+            any2vec.fit(model, pairs)
+    assert len(any2vec.fit(any2vec.Item2Vec(dim=4), pairs, epochs=1, threads=1).embeddings) == 4
+
+
 def toy() -> Recommender:
     users, items = np.eye(3, dtype=np.float32), np.array([[3, 0, 1], [2, 1, 1], [1, 2, 1], [0, 3, 1]], np.float32)
     return Recommender(any2vec.BPR(dim=3), [10, 20, 30], ["a", "b", "c", "d"], users, items)

@@ -40,7 +40,7 @@ def test_clone_and_set_params() -> None:
     assert second.set_params(dim=5, lowercase=True).dim == 5 and first.dim == 8
     with pytest.raises(ValueError):
         first.set_params(dmi=3)
-    with pytest.raises(TypeError, match="dmi"):
+    with pytest.raises(InputError, match="has no parameter 'dmi'; did you mean 'dim'"):
         WordEmbedder(dmi=3)
     assert "dim=8" in repr(first)
 

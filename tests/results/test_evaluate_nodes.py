@@ -189,6 +189,22 @@ def test_shapes_of_label_files(tmp_path: Path, text: str, nodes: list[str], name
     assert (found[0], found[1]) == (nodes, names)
 
 
+def test_a_list_of_edges_is_no_file_of_labels(tmp_path: Path) -> None:
+    nodes = Embeddings([str(node) for node in range(30)], np.ones((30, 2), np.float32))
+    ring = [(node, (node + 1) % 30) for node in range(30)]
+    (tmp_path / "labels.txt").write_text("".join(f"{a} {a % 9}\n" for a, _ in ring))  # nine of them, named as nodes are
+    assert len(read_labels(tmp_path / "labels.txt", nodes)[1]) == 9
+    for text in ("{} {}\n", "{}\t{}\t0.5\n"):
+        (tmp_path / "edges.txt").write_text("src dst\n" + "".join(text.format(*edge) for edge in ring))
+        with pytest.raises(DataError, match="seems to be a list of edges: 30 of the 30 names"):
+            evaluate_nodes(nodes, tmp_path / "edges.txt")
+        with pytest.raises(DataError, match=r"edges\.txt seems to be a list of edges"):
+            evaluate_nodes(Embeddings(range(30), nodes.vectors), tmp_path / "edges.txt")
+    each = Embeddings([f"n{node}" for node in range(30)], nodes.vectors)
+    (tmp_path / "labels.txt").write_text("".join(f"n{a} {a}\n" for a, _ in ring))  # a class each, none of them a node
+    assert len(read_labels(tmp_path / "labels.txt", each)[1]) == 30
+
+
 def test_a_node_named_id_is_no_header(tmp_path: Path) -> None:
     (tmp_path / "l.txt").write_text("id 1\nb 2\n")
     assert read_labels(tmp_path / "l.txt", Embeddings(["id", "b"], np.eye(2)))[0] == ["id", "b"]

@@ -25,6 +25,7 @@ from any2vec.units import fraction, size, visible
 EXIT_BAD_INPUT = 2
 EXIT_BUG = 1
 EXIT_INTERRUPTED = 130
+_ABBREVIATIONS = {"auc": "AUC", "mrr": "MRR", "f1": "F1", "ndcg": "NDCG"}
 
 F = TypeVar("F", bound=Callable[..., Any])
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -180,14 +181,14 @@ def render(result: Mapping[str, Any], title: str = "") -> list[RenderableType]:
     tables: list[RenderableType] = []
     simple = {name: value for name, value in result.items() if not _is_records(value)}
     if simple:
-        tables.append(details(title, [(_words(name), cell(value, name)) for name, value in simple.items()]))
+        tables.append(details(title, [(words(name), cell(value, name)) for name, value in simple.items()]))
     for name, value in result.items():
         if not _is_records(value):
             continue
         records = [{"": key} | record for key, record in value.items()] if isinstance(value, dict) else value
         names = list(dict.fromkeys(key for record in records for key in record))
         rows = [[cell(record.get(key), key) for key in names] for record in records]
-        tables.append(columns(_words(name), [_words(key) for key in names], rows))
+        tables.append(columns(words(name), [words(key) for key in names], rows))
     return tables
 
 
@@ -196,8 +197,10 @@ def _is_records(value: Any) -> bool:
     return bool(items) and all(isinstance(item, dict) for item in items)
 
 
-def _words(name: str) -> str:
-    return name.removesuffix("_bytes").removeprefix("is_").replace("_", " ")
+def words(name: str) -> str:
+    """A name of a figure or a metric as a person writes it."""
+    parts = name.removesuffix("_bytes").removeprefix("is_").split("_")
+    return " ".join(_ABBREVIATIONS.get(part, part) for part in parts)
 
 
 def cell(value: Any, name: str = "") -> str:
@@ -216,7 +219,7 @@ def cell(value: Any, name: str = "") -> str:
     if isinstance(value, list):
         return ", ".join(cell(item) for item in value)
     if isinstance(value, dict):
-        return ", ".join(f"{_words(key)} {cell(item, key)}" for key, item in value.items() if item is not None)
+        return ", ".join(f"{words(key)} {cell(item, key)}" for key, item in value.items() if item is not None)
     return str(value)
 
 

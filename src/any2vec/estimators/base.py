@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, fields
@@ -12,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 import any2vec
+from any2vec.checks import did_you_mean
 from any2vec.data.io.arrow import TableReader
 from any2vec.data.io.files import is_table
 from any2vec.embeddings import Embeddings
@@ -39,9 +41,7 @@ def with_parameters(models: dict[str, type], options: type | None, **more: Any) 
 
     def decorate(cls: type) -> type:
         def __init__(self: Any, **parameters: Any) -> None:  # noqa: N807
-            unknown = [name for name in parameters if name not in defaults]
-            if unknown:
-                raise TypeError(f"{cls.__name__} has no parameter {unknown[0]!r}")
+            _check_known(cls, parameters, defaults)
             for name, value in (defaults | parameters).items():
                 setattr(self, name, value)
 
@@ -54,6 +54,26 @@ def with_parameters(models: dict[str, type], options: type | None, **more: Any) 
         return cls
 
     return decorate
+
+
+def known_parameters(cls: type) -> type:
+    """A class whose `__init__` refuses parameters that it has not got in one sentence."""
+    own = cls.__init__  # type: ignore[misc]
+    known = [name for name in inspect.signature(own).parameters if name != "self"]
+
+    @functools.wraps(own)
+    def __init__(self: Any, *values: Any, **parameters: Any) -> None:  # noqa: N807
+        _check_known(cls, parameters, known)
+        own(self, *values, **parameters)
+
+    cls.__init__ = __init__  # type: ignore[misc]
+    return cls
+
+
+def _check_known(cls: type, parameters: Iterable[str], known: Iterable[str]) -> None:
+    for name in parameters:
+        if name not in known:
+            raise InputError(f"{cls.__name__} has no parameter {name!r}; {did_you_mean(name, known)}")
 
 
 def config_of(estimator: Any) -> Any:

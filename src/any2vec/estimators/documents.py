@@ -22,12 +22,14 @@ from any2vec.data.text.documents import Documents
 from any2vec.embeddings import Embeddings
 from any2vec.encoders.encoder import SubwordEncoder
 from any2vec.errors import FormatError, InputError
+from any2vec.estimators.base import known_parameters
 from any2vec.formats.safetensors_file import read_arrays, write_arrays
 
 FORMAT, VERSION = "any2vec-sif", 1
 _BATCH_DOCUMENTS, _BATCH_WORDS = 4096, 1 << 18
 
 
+@known_parameters
 class SIFEncoder(TransformerMixin, BaseEstimator):
     """Documents as weighted means of their words' vectors, less what all documents have in common.
 

@@ -13,9 +13,11 @@ import any2vec
 from any2vec.data.interactions.interactions import Interactions, read_interactions
 from any2vec.data.interactions.options import InteractionOptions
 from any2vec.embeddings import Neighbors
+from any2vec.estimators.base import known_parameters
 from any2vec.evaluate.recommend import evaluate_recommend
 
 
+@known_parameters
 class ItemRecommender(BaseEstimator):
     """Recommends items from who had what.
 

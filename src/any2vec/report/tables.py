@@ -16,7 +16,7 @@ _SPELLED = (
     ("peak_rss_bytes", "peak memory with mapped files"), ("peak_anon_bytes", "peak memory"),
     ("bad_bytes", "invalid bytes"), ("_bytes", ""), ("_", " "),
 )  # fmt: skip
-_ABBREVIATIONS = {"auc": "AUC", "mrr": "MRR", "f1": "F1", "rss": "RSS", "cpu": "CPU", "l2": "L2"}
+_ABBREVIATIONS = {"ndcg": "NDCG", "auc": "AUC", "mrr": "MRR", "f1": "F1", "rss": "RSS", "cpu": "CPU", "l2": "L2"}
 _NOT_SCORES = {"task", "name", "data", "protocol"}
 
 

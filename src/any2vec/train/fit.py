@@ -15,6 +15,7 @@ from any2vec.data.io.storage import RESULT_FORMAT, check_folder_free
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.options.hosts import HostOptions
+from any2vec.options.named import named_options
 from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
@@ -60,6 +61,7 @@ class FitResult:
         return f"FitResult({', '.join(filter(None, said))})"
 
 
+@named_options(lambda name: model_named(name)())
 def fit(
     model: Any,
     data: Any,

@@ -135,7 +135,7 @@ def _evaluate(
     relations: Annotated[
         str, typer.Option("--relations", help="triples: how many relations to show, or all; --json has all of them.")
     ] = "10",
-    by: Annotated[str, typer.Option("--by", help="triples: relations that are frequent, or worst (mrr), first")] = (
+    by: Annotated[str, typer.Option("--by", help="triples: relations that are frequent, or worst (MRR), first")] = (
         "frequent"
     ),
     format: Format = None,

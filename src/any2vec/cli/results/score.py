@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from any2vec.cli.output import cell, details, guarded, print_json, show
+from any2vec.cli.output import cell, details, guarded, print_json, show, words
 from any2vec.cli.results.evaluate import keep_scores
 from any2vec.cluster.launch.join import check_torch
 from any2vec.data.io.storage import atomic_file, check_file_free
@@ -96,7 +96,8 @@ def _score(
         summary |= judged
         keep_scores(model, [{"task": "clicks", "data": ", ".join(rows)} | judged])
     pairs = [("rows", number(summary["num_examples"])), ("mean", f"{summary['mean']:.4f}")]
-    pairs += [(name, cell(summary[name])) for name in ("log_loss", "auc", "normalized_entropy") if name in summary]
+    shown = (name for name in ("log_loss", "auc", "normalized_entropy") if name in summary)
+    pairs += [(words(name), cell(summary[name])) for name in shown]
     pairs += [("note", summary["note"])] if "note" in summary else []
     lines = [f"{probability:.6g}\n" for probability in probability_N.tolist()]
     _deliver(lines, summary, pairs, out, overwrite, as_json)
@@ -158,7 +159,7 @@ def _judged(label_B: np.ndarray, probability_B: np.ndarray) -> dict[str, Any]:
         "calibration": calibration(label_B, probability_B) if label else None,
         "rate": float(label),
         "num_examples": len(label_B),
-        "note": f"All {len(label_B):,} labels are {label:.0f}: auc, normalized entropy and the like need both.",
+        "note": f"All {len(label_B):,} labels are {label:.0f}: AUC, normalized entropy and the like need both.",
     }
 
 

@@ -18,6 +18,9 @@ from any2vec.evaluate.reading import read_lines
 
 MOST_SHUFFLES = 10_000
 FRACTIONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+_FEWEST_ENDS = 10
+_SHARE_OF_ENDS = 0.9
+"""of what stands second on the lines of a file of labels, that may be nodes: more are edges' other ends"""
 _HEADER_FIRST = {"node", "id", "node_id", "nodeid", "vertex", "user", "name", "key"}
 _HEADER_LAST = {"label", "labels", "class", "classes", "group", "groups", "target", "category"}
 
@@ -61,6 +64,7 @@ def read_labels(path: Path, known: Embeddings | None = None) -> tuple[list[str],
     `#` comments and a header (`id,label`) skipped. A first node of `known` embeddings is no header.
     """
     pairs: list[tuple[str, str]] = []
+    seconds: list[str] = []
     split = None
     for number, line in read_lines(path):
         if line.startswith("#"):
@@ -76,8 +80,11 @@ def read_labels(path: Path, known: Embeddings | None = None) -> tuple[list[str],
         if not node or not labels:
             raise DataError(f"{path.name}, line {number:,}: expected `node label` (or more labels), got {line[:60]!r}.")
         pairs += [(node, label) for label in labels]
+        seconds.append(labels[0])
     if not pairs:
         raise DataError(f"{path.name}: there are no labels in it.")
+    if known is not None:
+        _check_no_edges(path, len({node for node, _ in pairs}), set(seconds[1:]), known)
     nodes = {node: row for row, node in enumerate(dict.fromkeys(node for node, _ in pairs))}
     found = {label for _, label in pairs}
     names = in_order(found)
@@ -86,6 +93,21 @@ def read_labels(path: Path, known: Embeddings | None = None) -> tuple[list[str],
     for node, label in pairs:
         truth[nodes[node], column[label]] = True
     return list(nodes), names, truth
+
+
+def _check_no_edges(path: Path, num_nodes: int, seconds: set[str], known: Embeddings) -> None:
+    """DataError where what stands second on the lines are nodes, and so many of them that the lines must be edges.
+
+    Labels may be numbers as nodes are: of those there are few. seconds: but for the first line, which may be a header.
+    """
+    if len(seconds) < _FEWEST_ENDS or 2 * len(seconds) < num_nodes:
+        return
+    num_known = int((known.rows(seconds) >= 0).sum())
+    if num_known > _SHARE_OF_ENDS * len(seconds):
+        raise DataError(
+            f"{path.name} seems to be a list of edges: {num_known:,} of the {len(seconds):,} names that stand second "
+            "are nodes themselves; give lines `node label`, or edges cut by any2vec split to --task links."
+        )
 
 
 def in_order(names: Iterable[str]) -> list[str]:

@@ -246,7 +246,7 @@ class Graphs(Task):
 
 
 def _link_lines(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name, words in (("auc", "auc"), ("mrr", "mrr"), ("hits_at_10", "hits@10")):
+    for name, words in (("auc", "AUC"), ("mrr", "MRR"), ("hits_at_10", "hits@10")):
         scores = [(part, summary.get(f"{part}_{name}")) for part in ("val", "test")]
         known = ", ".join(f"{part} {value:.4f}" for part, value in scores if value is not None)
         if known:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from any2vec.errors import DataError
 from any2vec.models.recommend.config import RECOMMEND_MODELS
 from any2vec.train.task import RUN, Nouns, Task
 from any2vec.types import as_reading
@@ -22,6 +23,17 @@ _ONE = "models of implicit feedback train on one host, whose memory holds the ro
 _MEMORY = "its rows are held in memory: a pair may touch any of them"
 _PAIR_BYTES = {"bpr": 10, "als": 24, "item2vec": 4}
 """of a pair, in memory"""
+
+
+def _check_several(model: Any, num_users: int, num_items: int) -> None:
+    """DataError where there is nothing to choose among, or nobody to learn from."""
+    if num_items < 2:
+        raise DataError("There is 1 item in the interactions; a model ranks items, and needs 2 or more.")
+    if num_users < 2 and not model.is_cosine:
+        raise DataError(
+            f"There is 1 user in the interactions; {model.name} learns from what users have in common, and needs 2 or "
+            "more; item2vec learns from the items of one."
+        )
 
 
 class Recommend(Task):
@@ -60,6 +72,7 @@ class Recommend(Task):
         from any2vec.tasks.recommend.program import PreparedInteractions
 
         data = read_interactions(spec.data, spec.reading.get("interactions"), progress=as_reading(hooks.stage))
+        _check_several(spec.model, data.report.num_users, data.report.num_items)
         digest = fingerprint(data.indptr, data.item_E, data.weight_E, data.users.arena, data.items.arena)
         metadata = {"kind": "interactions", **data.report.as_dict(), "digest": digest}
         return PreparedInteractions(data, metadata)

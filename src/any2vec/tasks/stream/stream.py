@@ -16,6 +16,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
 from any2vec.models.stream.config import StreamModel
 from any2vec.options.hosts import HostOptions
+from any2vec.options.named import named_options
 from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
 from any2vec.sources.base.address import is_crawl
@@ -39,6 +40,7 @@ class StreamResult:
     """the newest thousand"""
 
 
+@named_options(lambda name: model_named(name, "stream")())
 def stream(
     model: StreamModel | str,
     sources: Any,

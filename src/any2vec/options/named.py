@@ -1,0 +1,50 @@
+"""What a function says of an option that it has not got: the nearest of its own, or where else it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
+
+from any2vec.checks import did_you_mean
+from any2vec.errors import InputError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def named_options(config_of: Callable[[str], Any]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """For a function whose first argument is a model: an option that it has not got is an InputError, in one sentence.
+
+    config_of: makes the config of a model that is given by its name; InputError where there is none.
+    """
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        parameters = signature(function).parameters
+        named = [one.name for one in parameters.values() if one.kind is one.KEYWORD_ONLY]
+
+        @wraps(function)
+        def call(*args: P.args, **options: P.kwargs) -> T:
+            for name in options:
+                if name not in parameters:
+                    model = args[0] if args else options.get("model")
+                    end = _of_model(model, name, config_of) or did_you_mean(name, named)
+                    raise InputError(f"{function.__name__} has no option {name!r}; {end}")
+            return function(*args, **options)
+
+        return call
+
+    return decorate
+
+
+def _of_model(model: Any, name: str, config_of: Callable[[str], Any]) -> str | None:
+    """What to do instead where the option is a field of the model; None: it is none."""
+    try:
+        config = config_of(model) if isinstance(model, str) else model
+    except InputError:  # the name is wrong, too
+        return None
+    if not is_dataclass(config) or name not in {item.name for item in fields(config)}:
+        return None
+    return f"it is one of the model: {type(config).__name__}({name}=...)."

@@ -1,0 +1,52 @@
+"""Options that a call has not got are named in one sentence."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import any2vec
+from any2vec.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"epoch": 3}, r"fit has no option 'epoch'; did you mean 'epochs'\?"),
+        ({"thread": 3}, "did you mean 'threads'"),
+        ({"walk_length": 3}, r"'walk_length'; it is one of the model: DeepWalk\(walk_length=...\)"),
+        ({"xyzzy": 3}, "'xyzzy'; known are epochs, threads, "),
+    ],
+)
+def test_the_nearest_option_is_named(options: dict[str, int], said: str) -> None:
+    for model in ("deepwalk", any2vec.DeepWalk()):
+        with pytest.raises(InputError, match=said):
+            any2vec.fit(model, [("a", "b")], **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["WordEmbedder", "KGEmbedder", "GraphNetworkClassifier", "ItemRecommender"])
+def test_of_estimators_too(name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} has no parameter 'epoch'; did you mean 'epochs'"):
+        getattr(any2vec, name)(epoch=3)
+    assert getattr(any2vec, name)(epochs=3).get_params()["epochs"] == 3
+    with pytest.raises(InputError, match="SIFEncoder has no parameter 'embedding'; did you mean 'embeddings'"):
+        any2vec.SIFEncoder(embedding=None)  # type: ignore[call-arg]
+
+
+def test_of_a_stream_too() -> None:
+    with pytest.raises(InputError, match="stream has no option 'callbacks'; did you mean 'callback'"):
+        any2vec.stream("skipgram", ["a b"], callbacks=[])  # type: ignore[call-arg]
+    with pytest.raises(InputError, match=r"StreamSkipGram\(dim=...\)"):
+        any2vec.stream("skipgram", ["a b"], dim=3)  # type: ignore[call-arg]
+
+
+def test_a_model_that_is_wrong_too_leaves_the_option_named() -> None:
+    with pytest.raises(InputError, match="did you mean 'epochs'"):
+        any2vec.fit("skipgrm", "a.txt", epoch=1)  # type: ignore[call-arg]
+
+
+def test_what_is_missing_stays_a_type_error_and_the_signature_stays() -> None:
+    with pytest.raises(TypeError, match="data"):
+        any2vec.fit("skipgram")  # type: ignore[call-arg]
+    assert list(inspect.signature(any2vec.fit).parameters)[:3] == ["model", "data", "epochs"]
