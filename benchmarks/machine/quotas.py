@@ -19,7 +19,11 @@ takes some milliseconds is slowed down evenly"""
 _JANITOR = """cat >/dev/null
 for turn in $(seq 100); do
     left=
-    for folder in "$0" "$@"; do rmdir "$folder"; [ -d "$folder" ] && left=1; done
+    for folder in "$0" "$@"; do
+        for process in $(cat "$folder/cgroup.procs"); do kill -9 "$process"; done
+        rmdir "$folder"
+        [ -d "$folder" ] && left=1
+    done
     [ -z "$left" ] && exit
     sleep 0.05
 done"""
@@ -65,7 +69,8 @@ def entering(folder: Path, command: list[str]) -> list[str]:
 def control_groups(wanted: Mapping[Path, Mapping[str, object]]) -> Iterator[None]:
     """New groups, and what is written into their files.
 
-    A process of its own removes them, also when this one is killed, once what runs in them has ended.
+    A process of its own removes them, also when this one is killed, and ends what still runs in them then: a run may
+    outlive the row that began it, and a group in which something runs cannot be removed.
 
     Raises:
         NotMeasuredError: there is no such control group here, or no right to make one.

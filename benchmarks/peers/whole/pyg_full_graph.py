@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
-
-import numpy as np
 
 try:
     import torch
+    from labeled import best_epoch, opened
     from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, SAGEConv
 except ImportError:
     sys.exit('no PyTorch Geometric: pip install "any2vec[pyg]"')
@@ -26,37 +24,20 @@ SETTINGS = {
 """model -> columns of the hidden layer, dropout, learning rate"""
 
 
-def main() -> None:
-    folder, name, epochs, seed = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    torch.set_num_threads(1)
-    torch.manual_seed(seed)
-    array = {file.stem: np.load(file) for file in folder.glob("*.npy")}
-    targets = np.repeat(np.arange(len(array["indptr"]) - 1), np.diff(array["indptr"]))
-    edge_index = torch.from_numpy(np.stack([array["indices"], targets]).astype(np.int64))
-    x, label = torch.from_numpy(array["features"]), torch.from_numpy(array["labels"].astype(np.int64))
-    rows = [torch.from_numpy(np.flatnonzero(array["splits"][0] == part)) for part in range(3)]
+def main(folder: str, name: str, epochs: str, seed: str) -> None:
+    graph = opened(folder, seed)
     hidden, dropout, rate = SETTINGS[name]
-    layers = torch.nn.ModuleList(layers_of(name, x.shape[1], hidden, int(label.max()) + 1, dropout))
+    layers = torch.nn.ModuleList(layers_of(name, graph.x.shape[1], hidden, graph.classes, dropout))
     between = torch.nn.functional.elu if name in ("gat", "gatv2") else torch.relu
     optimizer = torch.optim.Adam(layers.parameters(), lr=rate, weight_decay=DECAY)
 
     def scores(is_training: bool) -> torch.Tensor:
         layers.train(is_training)
-        rows = torch.nn.functional.dropout(x, dropout, is_training)
-        rows = torch.nn.functional.dropout(between(layers[0](rows, edge_index)), dropout, is_training)
-        return layers[1](rows, edge_index)
+        rows = torch.nn.functional.dropout(graph.x, dropout, is_training)
+        rows = torch.nn.functional.dropout(between(layers[0](rows, graph.edge_index)), dropout, is_training)
+        return layers[1](rows, graph.edge_index)
 
-    best = (-1.0, 0.0)
-    for _ in range(epochs):
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(scores(True)[rows[0]], label[rows[0]]).backward()
-        optimizer.step()
-        with torch.no_grad():
-            right = scores(False).argmax(dim=1) == label
-        val, test = (float(right[part].float().mean()) for part in rows[1:])
-        if val > best[0]:
-            best = (val, test)
-    print(json.dumps({"val_accuracy": best[0], "test_accuracy": best[1]}))
+    print(json.dumps(best_epoch(graph, scores, optimizer, epochs)))
 
 
 def layers_of(name: str, size_in: int, hidden: int, classes: int, dropout: float) -> list[torch.nn.Module]:
@@ -82,4 +63,4 @@ def layers_of(name: str, size_in: int, hidden: int, classes: int, dropout: float
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
