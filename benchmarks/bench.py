@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import os
 import queue
@@ -22,13 +21,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks import environments, results, stand_ins
+from benchmarks import environments, stand_ins
+from benchmarks.kept import KeptRun, path_of
 from benchmarks.source_code import (
     FUNCTIONS,
     TRACE,
     Code,
     Ran,
-    changed_since,
     code_of,
     narrowed,
     ran_here,
@@ -173,7 +172,8 @@ class Bench:
         """Run a script of peers/ in a peer's environment, made first if need be (not where rows only start)."""
         find = environments.installed if self.tiny else environments.python
         python = self.once(("environment", environment), lambda: find(environment))
-        return run([str(python), str(script_of(script)), *map(str, arguments)], ONE_BLAS_THREAD, watch, self.limit)
+        command = [str(python), str(script_of(script)), *map(str, arguments)]
+        return run(command, ONE_BLAS_THREAD | self._traces, watch, self.limit)
 
     def forget_input(self) -> None:
         """Remove any2vec's encoded corpora and graphs (not its kernels), so that the next run reads the input again."""
@@ -207,10 +207,13 @@ class Bench:
     @property
     def _ours(self) -> dict[str, str]:
         """Variables of any2vec's own processes."""
-        trace = {TRACE: str(self._trace)} if TRACE in os.environ else {}
-        if trace and self.functions:
-            trace[FUNCTIONS] = "1"
-        return {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD | trace
+        noting = {FUNCTIONS: "1"} if self._traces and self.functions else {}
+        return {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD | self._traces | noting
+
+    @property
+    def _traces(self) -> dict[str, str]:
+        """The variable by which a process, a peer's too, says what it has imported."""
+        return {TRACE: str(self._trace)} if TRACE in os.environ else {}
 
     @contextmanager
     def _slot(self) -> Iterator[None]:
@@ -274,30 +277,33 @@ class Bench:
 
         name: of the kind of run; request: all that it was asked, JSON; goes_as: begins it again and compares.
         """
-        digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:16]
-        path = (self.keep or self.folder) / f"{name}-{digest}.json"
+        path = path_of(self.keep or self.folder, name, request)
         with self._lock_of(path):
-            found = json.loads(path.read_text()) if path.exists() else None
-            if found and (not found.get("code") or changed_since(found["code"])):
-                is_same, code = self._traced_run(path, lambda: bool(found.get("code")) and goes_as(found["run"]))
-                found = {**found, "code": code, "confirmed": results.commit()} if is_same else None
+            found = KeptRun.read(path)
+            if found and found.is_old:
+                found = self._again(path, found, goes_as)
                 path.unlink()
                 if found:
-                    self.made(str(path), lambda target: target.write_text(json.dumps(found)))
+                    self.made(str(path), found.write)
             if not found:
                 self.made(str(path), partial(self._write_kept, request, make))
-                found = json.loads(path.read_text())
+                found = KeptRun.read(path)
+        assert found is not None
         with self._lock:
-            self.commits.add(found["commit"])
-            self.confirmed.update({found["confirmed"]} if "confirmed" in found else ())
-            self.processors.add(found["processor"])
-            self.code |= found["code"]
-        return dict(found["run"])
+            self.commits.add(found.commit)
+            self.confirmed.update({found.confirmed} if found.confirmed else ())
+            self.processors.add(found.processor)
+            self.code |= found.code
+        return dict(found.run)
+
+    def _again(self, path: Path, found: KeptRun, goes_as: Callable[[dict[str, Any]], bool]) -> KeptRun | None:
+        """A run whose code has changed, where it goes as it went."""
+        is_same, code = self._traced_run(path, lambda: bool(found.code) and goes_as(found.run))
+        return found.again(code) if is_same else None
 
     def _write_kept(self, request: Any, make: Callable[[], dict[str, Any]], target: Path) -> None:
         found, code = self._traced_run(target, make)
-        about = {"commit": results.commit(), "processor": results.machine()["cpu"], "code": code}
-        target.write_text(json.dumps(results.anonymous({"request": request, **about, "run": found})))
+        KeptRun.made_now(request, found, code).write(target)
 
     def _traced_run(self, path: Path, make: Callable[[], Found]) -> tuple[Found, Code]:
         """What it makes in one of the slots, and the code that ran; path: of the file that is to keep it."""

@@ -136,7 +136,7 @@ def measure(row: Row, bench: Bench) -> tuple[list[Figure], dict[str, object]]:
 
 def functions_of(row: Row, folder: Path) -> Code:
     """What a quick run of the row calls: to note it would slow down what is measured. Nothing where that fails."""
-    quick = Bench(quick=True, functions=True, folder=folder)
+    quick = Bench(quick=True, functions=True, folder=folder, keep=folder / "noted")  # others' calls nobody noted
     try:
         with quick.row():
             readings(row, quick)

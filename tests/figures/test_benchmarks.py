@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from benchmarks import bench as workbench
-from benchmarks import pages, results, run, source_code
+from benchmarks import kept, pages, results, run, source_code
 from benchmarks.bench import Bench
 from benchmarks.clicks import curves as clicks_curves
 from benchmarks.hosts import curves
@@ -423,7 +423,7 @@ def test_kept_runs_that_are_committed_serve_another_machine(tmp_path: Path) -> N
 def test_a_kept_run_stands_where_it_goes_as_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its code has changed, so it is begun again: only where it goes otherwise it is made anew."""
     code = {"any.py": "before"}
-    monkeypatch.setattr(workbench, "changed_since", lambda known: [name for name in known if known[name] != code[name]])
+    monkeypatch.setattr(kept, "changed_since", lambda known: [name for name in known if known[name] != code[name]])
     monkeypatch.setattr(Bench, "_code", lambda self, ran: {})
     monkeypatch.setattr(results, "commit", lambda: code["any.py"] * 8)
     made = []
