@@ -82,6 +82,6 @@ ROWS = (
             )
             for disk in DISKS
         ),
-        run=epochs, minutes=20, keeps_runs=True,
+        run=epochs, minutes=80, keeps_runs=True,
     ),
 )  # fmt: skip

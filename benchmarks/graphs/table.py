@@ -15,7 +15,7 @@ from benchmarks.graphs import (
     tuned_blocks,
     zoo,
 )
-from benchmarks.graphs.learned import accuracy, families, links, relations
+from benchmarks.graphs.learned import accuracy, families, links, own_module, relations
 from benchmarks.table import Table
 
 TABLE = Table(
@@ -32,6 +32,7 @@ TABLE = Table(
         *families.ROWS,
         *relations.ROWS,
         *links.ROWS,
+        *own_module.ROWS,
         *building.ROWS,
         *determinism.ROWS,
         *on_disk.ROWS,

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from benchmarks.bench import Bench
-from benchmarks.graphs.learned.accuracy import folder_of
 from benchmarks.graphs.speed import graph
 from benchmarks.table import Measure, Reading, Row, number, ratio_reading
 
@@ -16,7 +15,6 @@ NODES, PAIRS, ROUNDS = 200_000, 5, 2
 EPOCHS = ((2, 128, "15,10", 12), (3, 256, "15,10,5", 4))
 """(layers, hidden, fan-outs, batches of 1,024)"""
 THREADS = (1, 2)
-SEEDS, POINTS = (1, 2, 3, 4, 5), 100
 ORDERS = ("degree", "rcm", "communities", "metis", "gcod")
 OURS = "any2vec"
 SCRIPTS = {OURS: "any2vec_networks.py", "pyg": "pyg_networks.py", "dgl": "dgl_networks.py"}
@@ -69,7 +67,7 @@ def whole(what: str, sides: tuple[tuple[str, str, str], ...], shape: tuple[int, 
 
 
 def own_module(bench: Bench) -> list[Reading]:
-    """Seconds of PyG's loader over ours; and points of accuracy that ours has more, seed by seed."""
+    """Seconds of PyG's loader over ours."""
     readings = []
     batches, rounds, pairs = (2, 1, 1) if bench.quick else (6, ROUNDS, PAIRS)
     for model in ("graphsage", "gat"):
@@ -82,23 +80,7 @@ def own_module(bench: Bench) -> list[Reading]:
         bench.runs[f"seconds {model}"] = found
         for loader in ("any2vec", "accelerated"):
             readings.append(ratio_reading(found["pyg"], found[loader], "s", peer=loader))
-        readings.append(_accuracies(bench, model))
     return readings
-
-
-def _accuracies(bench: Bench, model: str) -> Reading:
-    asked = model, folder_of(bench, "photo"), 1 if bench.quick else 30
-    found: dict[str, list[float]] = {"pyg": [], "accelerated": []}
-    for seed in SEEDS[:1] if bench.quick else SEEDS:
-        for loader, accuracies in found.items():
-            call = partial(bench.peer, "pyg") if loader == "pyg" else bench.ours
-            done = call("pyg_module.py", "accuracy", loader, *asked, seed)
-            accuracies.append(POINTS * done.result["test_accuracy"])
-    bench.runs[f"accuracy {model}"] = found
-    ours, theirs = found["accelerated"], found["pyg"]
-    differences = [mine - other for mine, other in zip(ours, theirs, strict=True)]
-    means = f"{statistics.fmean(ours):.2f} / PyG {statistics.fmean(theirs):.2f}"
-    return Reading.of_seeds(differences, f"{statistics.fmean(differences):+.2f}: {means}")
 
 
 def spmm(bench: Bench) -> list[Reading]:
@@ -141,15 +123,13 @@ ROWS = (
     Row(name="epoch-dgl", measures=_epoch_measures("DGL 2.1, int64", 1.5), minutes=8,
         run=partial(epochs, "DGL", "dgl")),
     Row(
-        name="own-module", minutes=9, run=own_module,
+        name="own-module", minutes=7, run=own_module,
         measures=tuple(
             measure
             for model in ("GraphSAGE", "GAT")
             for measure in (
                 _ratio(f"PyG's own {model}, {PLANTED}: epoch's time by PyG's loader over any2vec's", 1.5),
                 _ratio("the same, with any2vec.nn.accelerate", 1.5),
-                Measure(name="the same on Photo, 5 seeds: test accuracy less that by PyG's, points", relation=">=",
-                        target=-0.3, is_accuracy=True),
             )
         ),
     ),

@@ -4,16 +4,29 @@ beside what can be known at best."""
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from any2vec.testing.planted_graph import PlantedGraph
 from benchmarks.bench import Bench
+from benchmarks.graphs.learned.runs import (
+    OURS,
+    POINTS,
+    PYG,
+    SEEDS,
+    Asked,
+    Graph,
+    beside,
+    kept_runs,
+    of_any2vec,
+    of_script,
+    points,
+    seeds_of,
+)
 from benchmarks.table import Measure, Reading, Row, number
 
-SEEDS = (1, 2, 3, 4, 5)
 EPOCHS = 200
 GRAPHS = ("cora", "citeseer", "photo")
 MODELS = ("gcn", "graphsage")
@@ -22,12 +35,11 @@ PUBLISHED: dict[str, tuple[object, ...]] = {"gat": ATTENDING, "gatv2": ATTENDING
 """model -> flags: of attention those of Velickovic et al. 2018 on these graphs; GIN has no published ones for them"""
 CITED = ("cora", "citeseer")
 SAMPLES: dict[str, tuple[object, ...]] = {
-    "a key an epoch": (), "a key a batch": ("--sample-key", "batch"), "LABOR": ("--sampling", "labor"),
+    "a key a batch": ("--sample-key", "batch"), "a key an epoch": (), "LABOR": ("--sampling", "labor"),
 }  # fmt: skip
-"""ways to sample -> flags"""
+"""ways to sample -> flags; the others are compared with the first"""
 SPLITS = 10
 SAMPLED = ("--fanouts", "10,5", "--batch-size", 32, "--epochs", 30)
-POINTS = 100
 SUBGRAPH_EPOCHS = 30
 CUT = {"photo": 5, "computers": 7}
 """graph -> batches of an epoch of 32 training nodes each"""
@@ -64,7 +76,7 @@ def folder_of(bench: Bench, graph: str, split: int = 0) -> Path:
 
 def beside_pyg(bench: Bench) -> list[Reading]:
     """Points of test accuracy that any2vec has more, seed by seed; both sides: full graph, hidden 128, best epoch."""
-    return _beside_pyg(bench, GRAPHS, dict.fromkeys(MODELS, ()))
+    return _beside_pyg(bench, GRAPHS, MODELS)
 
 
 def published_beside_pyg(bench: Bench) -> list[Reading]:
@@ -72,24 +84,33 @@ def published_beside_pyg(bench: Bench) -> list[Reading]:
     return _beside_pyg(bench, CITED, PUBLISHED)
 
 
-def _beside_pyg(bench: Bench, graphs: Sequence[str], flags: Mapping[str, tuple[object, ...]]) -> list[Reading]:
-    epochs, readings = 5 if bench.quick else EPOCHS, []
-    for graph in graphs:
-        folder = folder_of(bench, graph)
-        for model, more in flags.items():
-            theirs = [
-                bench.ours("pyg_full_graph.py", folder, model, epochs, seed).result["test_accuracy"]
-                for seed in _seeds(bench)
-            ]
-            ours = [
-                _run(bench, folder, model, seed, "--sampling", "full-graph", "--epochs", epochs, *more)["test_accuracy"]
-                for seed in _seeds(bench)
-            ]
-            bench.runs[f"{graph} {model}"] = {"any2vec": ours, "PyG": theirs}
-            text = f"{_points(ours)} / PyG {_points(theirs)}"
-            differences = [POINTS * (one - other) for one, other in zip(ours, theirs, strict=True)]
-            readings.append(Reading.of_seeds(differences, f"{statistics.fmean(differences):+.2f}: {text}"))
-    return readings
+def _beside_pyg(bench: Bench, graphs: Iterable[str], models: Iterable[str]) -> list[Reading]:
+    def graph_of(name: str, seed: int) -> Graph:
+        return Graph(name, folder_of(bench, name))
+
+    found = whole_graph(bench, [*product(graphs, models)], graph_of, 5 if bench.quick else EPOCHS)
+    return [beside(ours, theirs) for ours, theirs in found]
+
+
+def whole_graph(
+    bench: Bench, cases: Sequence[tuple[str, str]], graph_of: Callable[[str, int], Graph], epochs: int
+) -> list[tuple[list[float], list[float]]]:
+    """Of each case points of test accuracy of any2vec and of PyG, seed by seed: full graph, PyG's settings on both
+    sides, of the epoch with the highest validation accuracy.
+
+    cases: (graph, model); graph_of: of a name and a seed.
+    """
+    asked: dict[tuple[str, str, str], list[Asked]] = {}
+    for name, model in cases:
+        graphs = {seed: graph_of(name, seed) for seed in seeds_of(bench)}
+        flags = ("--sampling", "full-graph", "--epochs", epochs, *PUBLISHED.get(model, ()))
+        asked[name, model, OURS] = [of_any2vec(bench, graph, model, seed, *flags) for seed, graph in graphs.items()]
+        asked[name, model, PYG] = [
+            of_script(bench.ours, "pyg_full_graph.py", graph, model, epochs, seed) for seed, graph in graphs.items()
+        ]
+    found = {key: points(runs) for key, runs in kept_runs(bench, asked).items()}
+    bench.runs |= {f"{name} {model}": {side: found[name, model, side] for side in (OURS, PYG)} for name, model in cases}
+    return [(found[name, model, OURS], found[name, model, PYG]) for name, model in cases]
 
 
 def by_sample(bench: Bench) -> list[Reading]:
@@ -99,20 +120,25 @@ def by_sample(bench: Bench) -> list[Reading]:
     """
     flags = ("--fanouts", "10,5", "--batch-size", 32, "--epochs", 2) if bench.quick else SAMPLED
     cases = [(0, 1)] if bench.quick else [*product(range(SPLITS), SEEDS[:2])]
-    found = {
-        name: [_run(bench, folder_of(bench, "photo", split), "graphsage", seed, *flags, *more) for split, seed in cases]
-        for name, more in SAMPLES.items()
-    }
-    accuracies = {name: [run["test_accuracy"] for run in runs] for name, runs in found.items()}
+    graphs = {split: Graph(f"photo {split}", folder_of(bench, "photo", split)) for split, _ in cases}
+    found = kept_runs(
+        bench,
+        {
+            name: [of_any2vec(bench, graphs[split], "graphsage", seed, *flags, *more) for split, seed in cases]
+            for name, more in SAMPLES.items()
+        },
+    )
+    accuracies = {name: points(runs) for name, runs in found.items()}
     rows = {name: statistics.fmean(run["rows_read"] for run in runs) for name, runs in found.items()}
     bench.runs |= {"accuracies": accuracies, "rows read": rows}
-    plain, readings = accuracies["a key a batch"], []
-    for name in ("a key an epoch", "LABOR"):
-        differences = [POINTS * (one - other) for one, other in zip(accuracies[name], plain, strict=True)]
-        text = f"{statistics.fmean(differences):+.2f}: {_points(accuracies[name])} / a key a batch {_points(plain)}"
-        text += f"; {number(rows[name])} rows read of {number(rows['a key a batch'])}"
-        readings.append(Reading.of_seeds(differences, text))
-    return readings
+    plain, *others = accuracies
+    return [
+        beside(
+            accuracies[name], accuracies[plain], f"; {number(rows[name])} rows read of {number(rows[plain])}",
+            peer=plain,
+        )
+        for name in others
+    ]  # fmt: skip
 
 
 def _flags(way: str, batches: int) -> tuple[object, ...]:
@@ -138,48 +164,66 @@ def _flags(way: str, batches: int) -> tuple[object, ...]:
 
 def beside_neighbors(bench: Bench) -> list[Reading]:
     """Points of test accuracy, seed by seed, of each way less those of sampled neighbors."""
+    found = kept_runs(
+        bench,
+        {
+            (graph, way): _asked(bench, graph, *_flags(way, batches))
+            for graph, batches in CUT.items() for way in ("neighbors", *WAYS)
+        },
+    )  # fmt: skip
+    accuracies = {key: points(runs) for key, runs in found.items()}
+    rows = {key: statistics.fmean(run["rows_read"] for run in runs) for key, runs in found.items()}
     readings = []
-    for graph, batches in CUT.items():
-        found = {way: _runs(bench, graph, *_flags(way, batches)) for way in ("neighbors", *WAYS)}
-        accuracies = {way: [POINTS * run["test_accuracy"] for run in runs] for way, runs in found.items()}
-        rows = {way: statistics.fmean(run["rows_read"] for run in runs) for way, runs in found.items()}
-        bench.runs[graph] = {"accuracies": accuracies, "rows read": rows}
-        plain = accuracies["neighbors"]
+    for graph in CUT:
+        ways = ("neighbors", *WAYS)
+        bench.runs[graph] = {
+            "accuracies": {way: accuracies[graph, way] for way in ways},
+            "rows read": {way: rows[graph, way] for way in ways},
+        }
+        plain = graph, "neighbors"
         for way in WAYS:
-            differences = [one - other for one, other in zip(accuracies[way], plain, strict=True)]
-            text = f"{statistics.fmean(differences):+.2f}: {statistics.fmean(accuracies[way]):.2f} / neighbors "
-            text += f"{statistics.fmean(plain):.2f}; {number(rows[way])} rows read of {number(rows['neighbors'])}"
-            readings.append(Reading.of_seeds(differences, text))
+            note = f"; {number(rows[graph, way])} rows read of {number(rows[plain])}"
+            readings.append(beside(accuracies[graph, way], accuracies[plain], note, peer="neighbors"))
     return readings
 
 
-def _runs(bench: Bench, graph: str, *flags: object) -> list[dict[str, Any]]:
+def _asked(bench: Bench, name: str, *flags: object) -> list[Asked]:
     if bench.quick:
         flags = (*flags[: flags.index("--epochs")], *flags[flags.index("--epochs") + 2 :], "--epochs", 2)
-    folder = folder_of(bench, graph)
-    return [_run(bench, folder, "graphsage", seed, *flags) for seed in _seeds(bench)]
+    graph = Graph(name, folder_of(bench, name))
+    return [of_any2vec(bench, graph, "graphsage", seed, *flags) for seed in seeds_of(bench)]
 
 
 def beside_bayes(bench: Bench) -> list[Reading]:
     """Points of test accuracy above the Bayes accuracy of features alone, seed by seed, each with a graph of its own;
     beside them a bound and an estimate of what is possible with the graph (`any2vec.testing.planted_graph`)."""
-    readings = []
+    asked: dict[tuple[str, str], list[Asked]] = {}
+    about = {}
     for kind in PLANTED:
-        graphs = {seed: PlantedGraph(600 if bench.quick else 4000, kind=kind, seed=seed) for seed in _seeds(bench)}
+        graphs = {seed: PlantedGraph(600 if bench.quick else 4000, kind=kind, seed=seed) for seed in seeds_of(bench)}
         folders = {seed: _planted_folder(bench, graph, kind, seed) for seed, graph in graphs.items()}
-        tests = {seed: (graph.split_N == 2).nonzero()[0] for seed, graph in graphs.items()}
-        bounds = [graph.bound(tests[seed]) for seed, graph in graphs.items()]
-        estimates = [graph.estimate(tests[seed]) for seed, graph in graphs.items()]
-        alone = next(iter(graphs.values())).features_alone()
-        bench.runs[kind] = {"features alone": alone, "bound": bounds, "belief propagation": estimates}
         for model, flags in LEARNERS.items():
             flags = (*flags[:-1], 3) if bench.quick else flags
-            found = [_run(bench, folder, model, seed, *flags)["test_accuracy"] for seed, folder in folders.items()]
-            bench.runs[kind][model] = found
-            text = f"{_points(found)} / features alone {_points([alone])}; with the graph: belief propagation "
-            text += f"(estimate) {_points(estimates)}, bound {_points(bounds)}"
-            readings.append(Reading.of_seeds([POINTS * (one - alone) for one in found], text))
-    return readings
+            asked[kind, model] = [
+                of_any2vec(bench, Graph(f"{kind} {seed}", folder), model, seed, *flags)
+                for seed, folder in folders.items()
+            ]
+        tests = {seed: (graph.split_N == 2).nonzero()[0] for seed, graph in graphs.items()}
+        about[kind] = {
+            "features alone": POINTS * next(iter(graphs.values())).features_alone(),
+            "bound": [POINTS * graph.bound(tests[seed]) for seed, graph in graphs.items()],
+            "belief propagation": [POINTS * graph.estimate(tests[seed]) for seed, graph in graphs.items()],
+        }
+    found = {key: points(runs) for key, runs in kept_runs(bench, asked).items()}
+    bench.runs |= {kind: about[kind] | {model: found[kind, model] for model in LEARNERS} for kind in PLANTED}
+    return [_above(found[case], about[case[0]]) for case in asked]
+
+
+def _above(accuracies: Sequence[float], about: dict[str, Any]) -> Reading:
+    alone, bound, estimate = (about[name] for name in ("features alone", "bound", "belief propagation"))
+    text = f"{statistics.fmean(accuracies):.2f} / features alone {alone:.2f}; with the graph: belief propagation "
+    text += f"(estimate) {statistics.fmean(estimate):.2f}, bound {statistics.fmean(bound):.2f}"
+    return Reading.of_seeds([one - alone for one in accuracies], text)
 
 
 def _planted_folder(bench: Bench, graph: PlantedGraph, kind: str, seed: int) -> Path:
@@ -190,18 +234,6 @@ def _planted_folder(bench: Bench, graph: PlantedGraph, kind: str, seed: int) -> 
         "--split", source / "split.npz", "--out", out, "--overwrite",
     )  # fmt: skip
     return out
-
-
-def _seeds(bench: Bench) -> Sequence[int]:
-    return SEEDS[:1] if bench.quick else SEEDS
-
-
-def _run(bench: Bench, folder: Path, model: str, seed: int, *flags: object) -> dict[str, Any]:
-    return bench.any2vec("train", model, folder, "--seed", seed, "--threads", 1, *flags).result
-
-
-def _points(accuracies: Sequence[float]) -> str:
-    return f"{POINTS * statistics.fmean(accuracies):.2f}"
 
 
 def _of_each(graphs: Iterable[str], models: Iterable[str], hidden: int) -> tuple[Measure, ...]:
@@ -216,8 +248,11 @@ def _of_each(graphs: Iterable[str], models: Iterable[str], hidden: int) -> tuple
 
 
 ROWS = (
-    Row(name="accuracy", measures=_of_each(GRAPHS, MODELS, 128), run=beside_pyg, minutes=15),
-    Row(name="accuracy-attention", measures=_of_each(CITED, PUBLISHED, 64), run=published_beside_pyg, minutes=15),
+    Row(name="accuracy", measures=_of_each(GRAPHS, MODELS, 128), run=beside_pyg, minutes=40, keeps_runs=True),
+    Row(
+        name="accuracy-attention", measures=_of_each(CITED, PUBLISHED, 64), run=published_beside_pyg, minutes=15,
+        keeps_runs=True,
+    ),
     Row(
         name="sample-keys",
         measures=(
@@ -228,7 +263,7 @@ ROWS = (
             ),
             Measure(name="the same of LABOR", relation="", wording="reported"),
         ),
-        run=by_sample, minutes=8,
+        run=by_sample, minutes=3, keeps_runs=True,
     ),
     Row(
         name="accuracy-subgraphs",
@@ -240,7 +275,7 @@ ROWS = (
             )
             for graph, way in product(CUT, WAYS)
         ),
-        run=beside_neighbors, minutes=10, settings="steps: as many as with neighbors",
+        run=beside_neighbors, minutes=10, keeps_runs=True, settings="steps: as many as with neighbors",
     ),
     Row(
         name="accuracy-planted",
@@ -252,6 +287,6 @@ ROWS = (
             )
             for words, model in product(PLANTED.values(), LEARNERS)
         ),
-        run=beside_bayes, minutes=6,
+        run=beside_bayes, minutes=8, keeps_runs=True,
     ),
 )  # fmt: skip

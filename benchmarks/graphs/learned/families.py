@@ -5,7 +5,6 @@ Seed s reads split s - 1 of the ten that the data have, on both sides. Graphs ar
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bench import Bench
-from benchmarks.graphs.learned.accuracy import POINTS, PUBLISHED, SEEDS
+from benchmarks.graphs.learned.accuracy import whole_graph
+from benchmarks.graphs.learned.runs import POINTS, SEEDS, Graph, beside
 from benchmarks.table import Measure, Reading, Row
 
 MODELS = ("gcn", "graphsage", "gat", "gin")
@@ -102,41 +102,21 @@ def _folder(bench: Bench, name: str, split: int) -> Path:
     return found
 
 
-def _pair(bench: Bench, name: str, model: str, epochs: int, seed: int) -> dict[str, float]:
-    """Test accuracies of both sides, of the epoch with the highest validation accuracy; kept."""
-    split = seed - 1 if GRAPHS[name].has_splits else 0
-
-    def make() -> dict[str, Any]:
-        folder = _folder(bench, name, split)
-        flags = ("--sampling", "full-graph", "--epochs", epochs, "--seed", seed, "--threads", 1)
-        ours = bench.any2vec("train", model, folder, *flags, *PUBLISHED.get(model, ())).result
-        theirs = bench.ours("pyg_full_graph.py", folder, model, epochs, seed).result
-        return {"any2vec": ours["test_accuracy"], "PyG": theirs["test_accuracy"]}
-
-    return bench.kept("graph-accuracy", [name, model, epochs, seed, split], make)
-
-
 def beside_pyg(graphs: tuple[str, ...], epochs: int, bench: Bench) -> list[Reading]:
     """Points of test accuracy that any2vec has more than PyG, seed by seed."""
-    seeds, epochs = (SEEDS[:1], 2) if bench.quick else (SEEDS, epochs)
+
+    def graph_of(name: str, seed: int) -> Graph:
+        split = seed - 1 if GRAPHS[name].has_splits else 0
+        return Graph(f"{name} {split}", _folder(bench, name, split))
+
     cases = [*product(graphs, MODELS)]
-    asked = [(*case, seed) for case in cases for seed in seeds]
-    if bench.tiny:  # that one starts is told by one
-        found = [_pair(bench, *cases[-1], epochs, seeds[0])] * len(asked)
-    else:
-        found = bench.each(lambda case: _pair(bench, *case[:2], epochs, case[2]), asked)
+    asked = cases[-1:] if bench.tiny else cases  # that one starts is told by one
+    found = whole_graph(bench, asked, graph_of, 2 if bench.quick else epochs)
     readings = []
-    for number, (name, model) in enumerate(cases):
-        pairs = found[number * len(seeds) : (number + 1) * len(seeds)]
-        bench.runs[f"{name} {model}"] = pairs
-        ours, theirs = ([POINTS * pair[side] for pair in pairs] for side in ("any2vec", "PyG"))
-        differences = [one - other for one, other in zip(ours, theirs, strict=True)]
-        means = f"{statistics.fmean(ours):.2f} / PyG {statistics.fmean(theirs):.2f}"
-        text = f"{statistics.fmean(differences):+.2f}: {means}"
-        if floor := GRAPHS[name].floor:
-            text += f"; closed form {POINTS * floor:.1f}"
-        readings.append(Reading.of_seeds(differences, text))
-    return readings
+    for (name, _), (ours, theirs) in zip(asked, found, strict=True):
+        floor = GRAPHS[name].floor
+        readings.append(beside(ours, theirs, f"; closed form {POINTS * floor:.1f}" if floor else ""))
+    return readings * (len(cases) // len(readings))
 
 
 def _row(name: str) -> Row:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.bench import Bench
+from benchmarks.graphs.learned.runs import (
+    OURS,
+    PYG,
+    SEEDS,
+    Asked,
+    Graph,
+    beside,
+    kept_runs,
+    of_any2vec,
+    points,
+    seeds_of,
+)
 from benchmarks.table import Measure, Reading, Row
 
-SEEDS = (1, 2, 3, 4, 5)
 GRAPHS = {"cora_ml": ("graph-citation-full", 30), "photo": ("graph-amazon", 5)}
 """name -> (folder of the data, epochs of links; of vectors half as many on both sides)"""
 SHAPE = ("--hidden", 64, "--fanouts", "10,5", "--batch-size", 512, "--dropout", 0, "--sample-key", "batch")
-HALF, POINTS = 0.5, 100
+HALF = 0.5
+SCRIPT = "pyg_links.py"
+SCORES = {"links": "test_auc", "vectors": "micro_f1"}
+"""what is learned -> name of what is judged"""
 
 
 def _folder(bench: Bench, name: str) -> Path:
@@ -31,43 +43,67 @@ def _folder(bench: Bench, name: str) -> Path:
 
 def without_classes(bench: Bench) -> list[Reading]:
     """Points that any2vec has more than PyG, seed by seed: AUC of links; micro-F1 of what vectors tell of classes."""
-    readings = []
+    asked: dict[tuple[str, str, str], list[Asked]] = {}
     for name, (data, most) in GRAPHS.items():
-        folder, labels = _folder(bench, name), bench.data(f"{data}/{name}.labels.txt.gz")
+        graph, labels = Graph(name, _folder(bench, name)), bench.data(f"{data}/{name}.labels.txt.gz")
         epochs = 1 if bench.quick else most
-        found: dict[str, list[float]] = {key: [] for key in ("links", "PyG links", "vectors", "PyG vectors")}
-        for seed in SEEDS[:1] if bench.quick else SEEDS:
-            arrays, text = bench.scratch(f"links-{name}-{seed}.npz"), bench.scratch(f"links-{name}-{seed}.txt")
-            bench.ours("any2vec_link_split.py", folder, seed, arrays)
-            ours = _run(bench, folder, "links", seed, epochs)
-            theirs = bench.peer("pyg", "pyg_links.py", "links", arrays, epochs, seed).result
-            found["links"].append(POINTS * ours["test_auc"])
-            found["PyG links"].append(POINTS * theirs["test_auc"])
-            half, out = max(1, epochs // 2), bench.scratch(f"vectors-{name}-{seed}")
-            _run(bench, folder, "unsupervised", seed, half, "--out", out, "--overwrite")
-            bench.peer("pyg", "pyg_links.py", "unsupervised", arrays, half, seed, text)
-            found["vectors"].append(_probed(bench, out, labels))
-            found["PyG vectors"].append(_probed(bench, text, labels))
-        bench.runs[name] = found
-        readings += [_beside(found[kind], found[f"PyG {kind}"]) for kind in ("links", "vectors")]
-    return readings
+        half = max(1, epochs // 2)
+        for seed in seeds_of(bench):
+            runs = {
+                ("links", OURS): of_any2vec(bench, graph, "graphsage", seed, *_flags("links", epochs)),
+                ("links", PYG): _links_by_pyg(bench, graph, epochs, seed),
+                ("vectors", OURS): _vectors(bench, graph, labels, half, seed),
+                ("vectors", PYG): _vectors_by_pyg(bench, graph, labels, half, seed),
+            }
+            for (kind, side), run in runs.items():
+                asked.setdefault((name, kind, side), []).append(run)
+    found = {key: points(runs, SCORES[key[1]]) for key, runs in kept_runs(bench, asked).items()}
+    bench.runs |= {" ".join(key): scores for key, scores in found.items()}
+    return [beside(found[name, kind, OURS], found[name, kind, PYG]) for name in GRAPHS for kind in SCORES]
 
 
-def _run(bench: Bench, folder: Path, objective: str, seed: int, epochs: int, *more: object) -> dict[str, Any]:
-    flags = ("--objective", objective, "--seed", seed, "--threads", 1, "--epochs", epochs)
-    return bench.any2vec("train", "graphsage", folder, *flags, *SHAPE, *more).result
+def _flags(objective: str, epochs: int) -> tuple[object, ...]:
+    return ("--objective", objective, "--epochs", epochs, *SHAPE)
 
 
-def _probed(bench: Bench, vectors: Path, labels: Path) -> float:
-    """Points of micro-F1 of a logistic regression on half of the nodes."""
+def _vectors(bench: Bench, graph: Graph, labels: Path, epochs: int, seed: int) -> Asked:
+    flags, out = _flags("unsupervised", epochs), bench.scratch(f"vectors-{graph.name}-{seed}")
+    run = of_any2vec(bench, graph, "graphsage", seed, *flags, "--out", out, "--overwrite")
+
+    def make() -> dict[str, float]:
+        run.make()
+        return _probed(bench, out, labels)
+
+    return Asked((*of_any2vec(bench, graph, "graphsage", seed, *flags).request, "probed"), make)
+
+
+def _links_by_pyg(bench: Bench, graph: Graph, epochs: int, seed: int) -> Asked:
+    def make() -> dict[str, Any]:
+        return _by_pyg(bench, graph, "links", epochs, seed)
+
+    return Asked((SCRIPT, *graph.known_as, "links", epochs, seed), make)
+
+
+def _vectors_by_pyg(bench: Bench, graph: Graph, labels: Path, epochs: int, seed: int) -> Asked:
+    def make() -> dict[str, float]:
+        out = bench.scratch(f"vectors-{graph.name}-{seed}.txt")
+        _by_pyg(bench, graph, "unsupervised", epochs, seed, out)
+        return _probed(bench, out, labels)
+
+    return Asked((SCRIPT, *graph.known_as, "unsupervised", epochs, seed, "probed"), make)
+
+
+def _by_pyg(bench: Bench, graph: Graph, what: str, epochs: int, seed: int, *out: Path) -> dict[str, Any]:
+    """On the edges that any2vec does not hold out."""
+    arrays = bench.scratch(f"{what}-{graph.name}-{seed}.npz")
+    bench.ours("any2vec_link_split.py", graph.folder, seed, arrays)
+    return bench.peer("pyg", SCRIPT, what, arrays, epochs, seed, *out).result
+
+
+def _probed(bench: Bench, vectors: Path, labels: Path) -> dict[str, float]:
+    """Micro-F1 of a logistic regression on half of the nodes."""
     done = bench.any2vec("evaluate", vectors, "--task", "nodes", "--data", labels, "--fractions", HALF)
-    return float(POINTS * done.result["scores"][0]["micro_f1"])
-
-
-def _beside(ours: Sequence[float], theirs: Sequence[float]) -> Reading:
-    differences = [one - other for one, other in zip(ours, theirs, strict=True)]
-    means = f"{statistics.fmean(ours):.2f} / PyG {statistics.fmean(theirs):.2f}"
-    return Reading.of_seeds(differences, f"{statistics.fmean(differences):+.2f}: {means}")
+    return {"micro_f1": float(done.result["scores"][0]["micro_f1"])}
 
 
 def _measures() -> tuple[Measure, ...]:
@@ -83,4 +119,4 @@ def _measures() -> tuple[Measure, ...]:
     )
 
 
-ROWS = (Row(name="accuracy-links", measures=_measures(), run=without_classes, minutes=25),)
+ROWS = (Row(name="accuracy-links", measures=_measures(), run=without_classes, minutes=25, keeps_runs=True),)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -13,11 +12,22 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.bench import Bench
+from benchmarks.graphs.learned.runs import (
+    OURS,
+    PYG,
+    SEEDS,
+    Asked,
+    Graph,
+    beside,
+    kept_runs,
+    of_any2vec,
+    of_script,
+    points,
+    seeds_of,
+)
 from benchmarks.table import Measure, Reading, Row
 
-SEEDS = (1, 2, 3, 4, 5)
 EPOCHS = 50
-POINTS = 100
 HELD_OUT = 5
 """of the training entities of AIFB and MUTAG, one in so many validates"""
 
@@ -92,33 +102,18 @@ def _acm(bench: Bench, inputs: Path) -> tuple[object, ...]:
 
 def beside_pyg(bench: Bench) -> list[Reading]:
     """Points of test accuracy that any2vec has more, seed by seed; both: full graph, inverse edges, best epoch."""
-    epochs, readings = 5 if bench.quick else EPOCHS, []
-    for graph, settings in GRAPHS.items():
-        folder = folder_of(bench, graph)
-        theirs = _of_seeds(
-            bench, lambda seed, folder=folder, own=settings: bench.ours("pyg_relations.py", folder, *own, epochs, seed)
-        )
-        ours = _of_seeds(
-            bench,
-            lambda seed, folder=folder, own=settings: bench.any2vec(
-                "train", "rgcn", folder, "--seed", seed, "--threads", 1, "--sampling", "full-graph", "--epochs", epochs,
-                *own.flags(),
-            ),
-        )  # fmt: skip
-        bench.runs[graph] = {"any2vec": ours, "PyG": theirs}
-        differences = [POINTS * (one - other) for one, other in zip(ours, theirs, strict=True)]
-        text = f"{statistics.fmean(differences):+.2f}: {_points(ours)} / PyG {_points(theirs)}"
-        text += f"; published {PUBLISHED[graph]}" if graph in PUBLISHED else ""
-        readings.append(Reading.of_seeds(differences, text))
-    return readings
-
-
-def _of_seeds(bench: Bench, call: Callable[..., object]) -> list[float]:
-    return [call(seed).result["test_accuracy"] for seed in (SEEDS[:1] if bench.quick else SEEDS)]  # type: ignore[attr-defined]
-
-
-def _points(accuracies: Sequence[float]) -> str:
-    return f"{POINTS * statistics.fmean(accuracies):.2f}"
+    epochs = 5 if bench.quick else EPOCHS
+    asked: dict[tuple[str, str], list[Asked]] = {}
+    for name, own in GRAPHS.items():
+        graph, flags = Graph(name, folder_of(bench, name)), ("--sampling", "full-graph", "--epochs", epochs)
+        asked[name, OURS] = [of_any2vec(bench, graph, "rgcn", seed, *flags, *own.flags()) for seed in seeds_of(bench)]
+        asked[name, PYG] = [
+            of_script(bench.ours, "pyg_relations.py", graph, *own, epochs, seed) for seed in seeds_of(bench)
+        ]
+    found = {key: points(runs) for key, runs in kept_runs(bench, asked).items()}
+    bench.runs |= {name: {side: found[name, side] for side in (OURS, PYG)} for name in GRAPHS}
+    notes = {name: f"; published {PUBLISHED[name]}" if name in PUBLISHED else "" for name in GRAPHS}
+    return [beside(found[name, OURS], found[name, PYG], notes[name]) for name in GRAPHS]
 
 
 def _lines(file: Path) -> list[str]:
@@ -140,6 +135,6 @@ ROWS = (
             )
             for graph, own in GRAPHS.items()
         ),
-        run=beside_pyg, minutes=40,
+        run=beside_pyg, minutes=40, keeps_runs=True,
     ),
 )  # fmt: skip
