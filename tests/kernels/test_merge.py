@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.kernels.rows.merge import changed_rows
-from any2vec.kernels.rows.spectral import add_moment
+from any2vec.kernels.rows.spectral import add_moment, scale_along, turns
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.curvature import Curvature
 from any2vec.sync.base.pool import ThreadPool
@@ -18,7 +18,7 @@ from any2vec.sync.rules.merge_rule import MergeRule
 from any2vec.sync.rules.merges import COMMON, SLOPE, Blend, Spectral
 from any2vec.testing.conformance.rules import curvature, ready
 from naive.rows.merge import merge
-from naive.rows.spectral import merge_along, moment
+from naive.rows.spectral import merge_along, moment, share_of_sum
 
 ROWS, DIM = 12, 7
 rules = pytest.mark.parametrize("rule", RULES.names())
@@ -188,14 +188,36 @@ def test_blocks_cover_all_rows(num_rows: int, hosts: int) -> None:
     assert sizes.min() >= num_rows // hosts and sizes.max() <= -(-num_rows // hosts)
 
 
-def test_moments_equal_their_twin() -> None:
+@pytest.mark.parametrize("dim", [1, DIM, 53, 200])
+def test_moments_equal_their_twin(dim: int) -> None:
     random = np.random.default_rng(8)
-    rows, weights = random.normal(0, 1, (9, DIM)).astype(np.float32), random.random(9)
+    rows, weights = random.normal(0, 1, (139, dim)).astype(np.float32), random.random(139)
     weights[3] = 0
-    found = np.zeros((DIM, DIM))
+    found = np.zeros((dim, dim))
     add_moment(rows[:4], weights[:4], found)
     add_moment(rows[4:], weights[4:], found)
-    np.testing.assert_allclose(found, np.tril(moment(rows, weights)), rtol=1e-12)
+    np.testing.assert_allclose(found, np.tril(moment(rows, weights)), rtol=2e-6, atol=2e-6 * np.abs(found).max())
+
+
+@pytest.mark.parametrize("dim", [1, DIM, 53, 200])
+def test_sums_are_scaled_along_the_twins_directions(dim: int) -> None:
+    """Pieces of the dimension, and more rows than are turned at a time, in float32."""
+    random = np.random.default_rng(9)
+    vectors, _ = np.linalg.qr(random.normal(size=(dim, dim)))
+    values = np.sort(random.random(dim) ** 4)
+    values[0] = 0
+    counts = random.integers(0, 40, 71).astype(np.int32)
+    steps, start = 200 * random.random(71), random.normal(0, 1, (71, dim))
+    found, alone = start.copy(), start.copy()
+    scale_along(found, counts, steps, values, *turns(vectors))
+    for row, count, step, before in zip(found, counts, steps, start, strict=True):
+        shares = np.array([share_of_sum(step * value, count) if count > 1 else 1.0 for value in values])
+        expected = vectors @ (shares * (vectors.T @ before))
+        np.testing.assert_allclose(row, expected, rtol=2e-6, atol=2e-6 * np.abs(before).max())
+        assert count > 1 or (row == before).all()
+    for b in range(71):
+        scale_along(alone[b : b + 1], counts[b : b + 1], steps[b : b + 1], values, *turns(vectors))
+    assert (alone == found).all()  # whatever rows lie beside it
 
 
 def test_spectral_sums_along_flat_directions_and_takes_the_mean_along_stiff_ones() -> None:

@@ -14,18 +14,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
+from threading import Lock
 from typing import Protocol
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.errors import MessageError
-from any2vec.kernels.rows.spectral import add_moment
+from any2vec.kernels.rows.spectral import add_moment, scale_along, turns
 from any2vec.plan.cost.volume import CURVATURE
 from any2vec.plan.sharding.sharding import Striped, contiguous_bounds
 from any2vec.sync.base.pool import ThreadPool
+
+_ONE_THREAD = Lock()
+"""held while BLAS has one thread for each caller: its own would fight those of hosts, and may give other bits"""
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,10 @@ class Curvatures:
         self._names = sorted(set(found.meets.values()))
         self._dims = [blocks[name].rows.shape[1] for name in self._names]
         self._bounds = contiguous_bounds(sum(dim * (dim + 1) // 2 for dim in self._dims), transport.hosts)
-        add_moment(np.zeros((1, 1), np.float32), np.zeros(1), np.zeros((1, 1)))
+        one_1, one_11 = np.zeros(1), np.zeros((1, 1))
+        add_moment(np.zeros((1, 1), np.float32), one_1, one_11)
+        scale_along(one_11, np.zeros(1, np.int32), one_1, one_1, *turns(one_11))
+        _blas()
 
     @property
     def are_asked_for(self) -> bool:
@@ -123,7 +132,8 @@ class Curvatures:
     def agree(self, number: int, sums: Sequence[Part]) -> None:
         """Tell the rules of the curvature of a round; sums: of all slices, by rank."""
         whole_M = np.concatenate([self._checked(part, host) for host, part in enumerate(sums)])
-        found = dict(zip(self._names, self._pool.each(_eigenvectors, self._triangles(whole_M)), strict=True))
+        with _ONE_THREAD, _blas().limit(limits=1, user_api="blas"):
+            found = dict(zip(self._names, self._pool.each(_eigenvectors, self._triangles(whole_M)), strict=True))
         rate = self._rate(number)
         for name, other in self._meets.items():
             rule, (value_D, vector_DD) = self._blocks[name].rule, found[other]
@@ -163,6 +173,11 @@ class Curvatures:
                 "not run the same job."
             )
         return part.array
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()  # type: ignore[no-untyped-call]
 
 
 def _eigenvectors(lower_DD: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from any2vec.kernels.common.addresses import addresses
 from any2vec.kernels.rows.merge import ADASUM, ADASUM_SYMMETRIC, MEAN, SUM, merge_hosts
-from any2vec.kernels.rows.spectral import scale_along
+from any2vec.kernels.rows.spectral import scale_along, turns
 from any2vec.sync.base.curvature import Curvature, Curved
 from any2vec.sync.rules.merge_rule import MergeRule
 
@@ -106,15 +106,17 @@ class Spectral(KernelRule, Curved):
     def __init__(self, occurrence_B: np.ndarray | None = None) -> None:
         super().__init__()
         self._curvature: Curvature | None = None
+        self._turns = (np.empty((0, 0), np.float32),) * 2
 
     def prepare(self, curvature: Curvature) -> None:
         self._curvature = curvature
+        self._turns = turns(np.ascontiguousarray(curvature.vector_DD))
 
     def settle(self, merged_BD: np.ndarray, count_B: np.ndarray, first: int = 0) -> None:
         found = self._curvature
         assert found is not None, "a round is merged whose curvature is not known"
         step_B = SLOPE * found.step_B[first : first + len(count_B)]
-        scale_along(merged_BD, count_B, step_B, found.value_D, found.vector_DD)
+        scale_along(merged_BD, count_B, step_B, found.value_D, *self._turns)
 
     def combine(self, start_BD: np.ndarray, changes: Sequence[np.ndarray], out_BD: np.ndarray) -> None:
         total_BD = np.sum(changes, axis=0)
