@@ -11,6 +11,7 @@ import any2vec
 from agreeing import pair_steps as even_steps
 from agreeing import start_tables
 from any2vec import CBOW, ComplEx, InputError, SkipGram
+from any2vec.cluster.codec import pack_rows, unpack_rows
 from any2vec.cluster.message import Part, size_of
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
@@ -147,3 +148,24 @@ def test_stretches_of_a_block_are_merged_as_the_whole(
     monkeypatch.setattr("any2vec.sync.rules.block.STRETCH_BYTES", 16 * dim * 5)
     assert (parts.merge_all(changes, is_delta, ThreadPool(threads)) == changed).all()
     assert (parts.rows == whole.rows).all() and parts._merging is None
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_rounded_changes_are_merged_as_what_they_stand_for(bits: int) -> None:
+    """To the bit, beside a host's own, which are not rounded, and one's that has none."""
+    rng, size, dim = np.random.default_rng(1), 90, 6
+    rows = rng.normal(size=(size, dim)).astype(np.float32)
+    slots = [np.flatnonzero(rng.random(size) < share) for share in (0.5, 0.6, 0.0, 0.5)]
+    packed = [
+        pack_rows(rng.normal(size=(len(found), dim)).astype(np.float32), 32 if host == 1 else bits)
+        for host, found in enumerate(slots)
+    ]
+    turned, _ = np.linalg.qr(rng.normal(size=(dim, dim)))
+    curvature = Curvature(np.sort(rng.random(dim)), turned, 50 * rng.random(size))
+    one, other = Block(rows, Spectral()), Block(rows, Spectral())
+    for block in (one, other):
+        block.rule.prepare(curvature)  # type: ignore[attr-defined]
+    changed = one.merge_packed(list(zip(slots, packed, strict=True)), True, ThreadPool(2))
+    values = [unpack_rows(parts) for parts in packed]
+    assert (other.merge_all(list(zip(slots, values, strict=True)), True, ThreadPool(1)) == changed).all()
+    assert (one.rows == other.rows).all() and (one.rows[changed] != rows[changed]).any()

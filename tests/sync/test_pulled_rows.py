@@ -11,7 +11,8 @@ import pytest
 
 import any2vec
 from agreeing import AllRows, start_tables
-from any2vec.cluster.message import HEAD, PART
+from any2vec.cluster.codec import pack_rows, unpack_lists
+from any2vec.cluster.message import HEAD, PART, Part
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import MessageError
@@ -114,7 +115,7 @@ def test_memory_of_a_round_is_used_again_and_grows_with_it() -> None:
         ids = np.random.default_rng(size).permutation(1000)[:size]
         lists = np.split(ids, [size // 3])
         rows.open("input", lists)
-        rows.put("input", 0, 2, [np.full((len(part), 3), 7, np.float32) for part in lists])
+        rows.put("input", 0, 2, [pack_rows(np.full((len(part), 3), 7, np.float32)) for part in lists])
         assert rows.tables["input"].shape == (size, 3) and len(rows.tables["input"].base) == room
         assert rows.places["input"][ids].tolist() == list(range(size))
         assert (rows.at_hand("input", ThreadPool(1)) == 7).all()
@@ -134,9 +135,15 @@ def begin_first_round(transport: Transport) -> None:
 def test_owners_that_send_rows_of_another_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a faulty host would: they do not reach the table."""
 
-    read = Tracker._read
-    cut = lambda self, messages: {name: [rows[:, :2] for rows in of] for name, of in read(self, messages).items()}  # noqa: E731
-    monkeypatch.setattr(Tracker, "_read", cut)
+    take = Tracker._take
+
+    def cut(self: Tracker, messages: list[list[Part]]) -> dict[str, list[list[Part]]]:
+        taken = take(self, messages)
+        return {
+            name: [pack_rows(rows[:, :2].copy()) for rows in unpack_lists(packed)] for name, packed in taken.items()
+        }
+
+    monkeypatch.setattr(Tracker, "_take", cut)
     with pytest.raises(MessageError, match="rows of shape"):
         run_logical(2, begin_first_round)
 

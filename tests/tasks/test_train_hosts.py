@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import any2vec
-from any2vec.cluster.codec import unpack_ids, unpack_lists, unpack_rows
+from any2vec.cluster.codec import pack_rows, unpack_ids, unpack_lists, unpack_rows
 from any2vec.cluster.inbox import Inbox
 from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
@@ -22,8 +22,9 @@ from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.drivers import rounds
 from any2vec.sync.exchange.replicated import Replicated
 from any2vec.sync.rules.block import Block, Rules
-from any2vec.sync.rules.merges import Sum
-from any2vec.tables.copying import put_lists
+from any2vec.sync.rules.merges import Spectral, Sum
+from any2vec.tables.copying import put_packed
+from any2vec.testing.conformance.rules import ready
 from any2vec.train import launch, monitor, run
 from any2vec.train.checkpoint import Checkpoint, load_checkpoint, run_needs, save_checkpoint
 from any2vec.train.in_memory.program import InMemoryProgram
@@ -170,15 +171,20 @@ ROWS = np.zeros((3, 4), np.float32)
 PLACE = {"epoch": 0, "rounds_done": 1, "rounds": 3, "rest": [], "is_whole": True}
 
 
+@pytest.mark.parametrize("bits", [32, 8])
 @pytest.mark.parametrize("values", [ROWS[:1], ROWS[:, :2].copy()])
-def test_rows_that_do_not_fit_their_ids_are_an_error(values: np.ndarray) -> None:
+def test_rows_that_do_not_fit_their_ids_are_an_error(values: np.ndarray, bits: int) -> None:
     """Kernels that read by address would take foreign memory for rows."""
     with pytest.raises(MessageError, match="rows of shape"):
         Block(ROWS, Sum()).merge_all([(np.arange(3), values)], False, ThreadPool(1))
     with pytest.raises(MessageError, match="rows of shape"):
-        put_lists(ROWS.copy(), [np.arange(3)], [values])
+        put_packed(ROWS.copy(), [np.arange(3)], [pack_rows(values, bits)])
     with pytest.raises(MessageError, match="rows of shape"):
         Block(ROWS, Sum()).merge(np.arange(3), values, False)
+    with pytest.raises(MessageError, match="rows of shape"):
+        Block(ROWS, ready(Spectral(), np.ones(3), 4)).merge_packed(
+            [(np.arange(3), pack_rows(values, bits))], True, ThreadPool(1)
+        )
 
 
 @pytest.mark.parametrize("values", [ROWS[:1], ROWS[:, :2].copy()])

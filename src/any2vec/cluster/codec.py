@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,7 +36,12 @@ def pack_into(rows_KD: np.ndarray, bits: int, parts: Sequence[Part]) -> None:
     """Fill `empty_parts`, or the same rows of both of them."""
     from any2vec.kernels.rows.quantize import quantize_rows
 
-    quantize_rows(rows_KD, (1 << (bits - 1)) - 1, parts[1].array, parts[0].array)
+    quantize_rows(np.ascontiguousarray(rows_KD), most_of(bits), parts[1].array, parts[0].array)
+
+
+def most_of(bits: int) -> int:
+    """The largest code of 16 or 8 bits."""
+    return (1 << (bits - 1)) - 1
 
 
 def unpack_rows(parts: Sequence[Part]) -> np.ndarray:
@@ -63,19 +69,61 @@ def unpack_lists(packed: Sequence[Sequence[Part]]) -> list[np.ndarray]:
     Raises:
         MessageError: as `unpack_rows`, or the rows of two messages differ in length or type.
     """
-    rounded = [parts for parts in packed if len(parts) == 2]
-    if not rounded:
-        return [unpack_rows(parts) for parts in packed]
-    from any2vec.kernels.common.addresses import addresses
+    found = packed_lists(packed)
+    is_coded = found.scale_H > 0
+    if not is_coded.any():
+        return found.arrays
     from any2vec.kernels.rows.quantize import restore_lists
 
-    codes, scales = [parts[0].array for parts in rounded], [parts[1].array for parts in rounded]
-    _check_rounded(codes, scales)
-    size_H = np.array([len(code) for code in codes], np.int64)
-    rows_KD, kind = np.empty((int(size_H.sum()), codes[0].shape[1]), np.float32), codes[0].dtype.type
-    restore_lists(addresses(scales, np.float32), addresses(codes, kind), size_H, kind(0), rows_KD)
+    size_H = found.size_H[is_coded]
+    dim = next(rows.shape[1] for rows, coded in zip(found.arrays, is_coded, strict=True) if coded)
+    rows_KD = np.empty((int(size_H.sum()), dim), np.float32)
+    restore_lists(found.scale_H[is_coded], found.value_H[is_coded], size_H, found.like, rows_KD)
     restored = iter(np.split(rows_KD, np.cumsum(size_H)[:-1]))
-    return [next(restored) if len(parts) == 2 else unpack_rows(parts) for parts in packed]
+    return [next(restored) if coded else rows for rows, coded in zip(found.arrays, is_coded, strict=True)]
+
+
+class PackedLists(NamedTuple):
+    """Lists of rows as `pack_rows` packed them, for kernels that restore them."""
+
+    arrays: list[np.ndarray]
+    """float32 rows (K, D), or codes; kept, for the addresses are theirs"""
+    scales: list[np.ndarray | None]
+    """float32 (K,), of codes"""
+    value_H: np.ndarray
+    """uint64 (H,): addresses of the arrays"""
+    scale_H: np.ndarray
+    """uint64 (H,): of the scales, 0 where there are none"""
+    size_H: np.ndarray
+    """int64 (H,): K of each"""
+    like: np.integer[Any]
+    """a code"""
+
+
+def packed_lists(packed: Sequence[Sequence[Part]]) -> PackedLists:
+    """What several hosts have sent, without restoring it.
+
+    Raises:
+        MessageError: as `unpack_lists`.
+    """
+    from any2vec.kernels.common.addresses import addresses
+
+    if not all(packed):
+        raise MessageError("A host sent nothing where rows belong.")
+    arrays = [parts[0].array for parts in packed]
+    scales = [parts[1].array if len(parts) == 2 else None for parts in packed]
+    is_coded = np.array([scale is not None for scale in scales], bool)
+    codes = [array for array, coded in zip(arrays, is_coded, strict=True) if coded]
+    plain = [array for array, coded in zip(arrays, is_coded, strict=True) if not coded]
+    own = [scale for scale in scales if scale is not None]
+    _check_rounded(codes, own)
+    if odd := [rows.dtype for rows in plain if rows.dtype != np.float32]:
+        raise MessageError(f"A host sent rows of {odd[0]}, where float32 is due, or codes with scales.")
+    kind = codes[0].dtype.type if codes else np.int8
+    value_H, scale_H = np.zeros((2, len(packed)), np.uint64)
+    value_H[is_coded], value_H[~is_coded] = addresses(codes, kind), addresses(plain, np.float32)
+    scale_H[is_coded] = addresses(own, np.float32)
+    return PackedLists(arrays, scales, value_H, scale_H, np.array([len(rows) for rows in arrays], np.int64), kind(0))
 
 
 def _check_rounded(codes: Sequence[np.ndarray], scales: Sequence[np.ndarray]) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from any2vec.cluster.codec import packed_lists
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.errors import MessageError
 from any2vec.kernels.common.addresses import addresses
+from any2vec.kernels.rows.quantize import restore_to
 from any2vec.kernels.rows.rows import gather_rows, scatter_lists, scatter_rows
 from any2vec.plan.cost.volume import GATHERED
 from any2vec.plan.sharding.sharding import Blocks, Striped
@@ -32,11 +34,21 @@ def put_rows(table_VD: np.ndarray, ids: np.ndarray, rows_KD: np.ndarray) -> None
     scatter_rows(rows_KD, ids, table_VD)
 
 
-def put_lists(table_VD: np.ndarray, ids: Sequence[np.ndarray], rows: Sequence[np.ndarray]) -> None:
-    """`put_rows` of several lists, in one call: with many hosts lists are many and short."""
-    check_lists(ids, rows, table_VD.shape[1])
-    size_H = np.array([len(part) for part in ids], np.int64)
-    scatter_lists(addresses(ids, np.int64), addresses(rows, np.float32), size_H, table_VD)
+def put_packed(table_VD: np.ndarray, ids: Sequence[np.ndarray], packed: Sequence[Sequence[Part]]) -> None:
+    """`put_rows` of several lists, as `pack_rows` packed them: with many hosts lists are many and short. Rounded rows
+    are restored where they belong.
+
+    Raises:
+        MessageError: there is not a row for each id, or messages are none of `pack_rows`.
+    """
+    found = packed_lists(packed)
+    check_lists(ids, found.arrays, table_VD.shape[1])
+    id_H, is_coded = addresses(ids, np.int64), found.scale_H > 0
+    if not is_coded.all():
+        scatter_lists(id_H[~is_coded], found.value_H[~is_coded], found.size_H[~is_coded], table_VD)
+    if is_coded.any():
+        coded = (found.scale_H[is_coded], found.value_H[is_coded], found.size_H[is_coded])
+        restore_to(id_H[is_coded], *coded, found.like, table_VD)
 
 
 def check_lists(ids: Sequence[np.ndarray], rows: Sequence[np.ndarray], dim: int) -> None:

@@ -87,7 +87,8 @@ def scale_along(
     dim, width = value_D.size, along_DP.shape[1]
     pieces = (dim + _PIECE - 1) // _PIECE
     piece = (dim + pieces - 1) // pieces
-    in_CRK, out_RP, part_RP = np.zeros((pieces, _SCALED, piece), np.float32), *_two(_SCALED, width)
+    in_CRK = np.zeros((pieces, _SCALED, piece), np.float32)
+    out_RP, part_RP = local_rows(_SCALED, width), local_rows(_SCALED, width)
     from_R, work_3D = np.zeros(_SCALED, np.int64), np.empty((3, dim))
     held = 0
     for b in range(count_B.size + 1):
@@ -111,11 +112,6 @@ def scale_along(
 
 
 @jit
-def _two(rows: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-    return local_rows(rows, width), local_rows(rows, width)
-
-
-@jit
 def _cut(row_D: np.ndarray, r: int, in_CRK: np.ndarray) -> None:
     piece = in_CRK.shape[2]
     for c in range(in_CRK.shape[0]):
@@ -125,9 +121,7 @@ def _cut(row_D: np.ndarray, r: int, in_CRK: np.ndarray) -> None:
 
 
 @jit
-def _multiply(
-    in_CRK: np.ndarray, matrix_DP: np.ndarray, held: int, part_RP: np.ndarray, out_RP: np.ndarray
-) -> None:
+def _multiply(in_CRK: np.ndarray, matrix_DP: np.ndarray, held: int, part_RP: np.ndarray, out_RP: np.ndarray) -> None:
     """out = in @ matrix of the first rows, piece by piece."""
     dim, piece = matrix_DP.shape[0], in_CRK.shape[2]
     mix_rows_across(in_CRK[0], matrix_DP[:piece], out_RP, min(piece, dim), fours(held))

@@ -25,7 +25,8 @@ from threadpoolctl import ThreadpoolController
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.errors import MessageError
-from any2vec.kernels.rows.spectral import add_moment, scale_along, turns
+from any2vec.kernels.rows.merge_along import merge_along
+from any2vec.kernels.rows.spectral import add_moment, turns
 from any2vec.plan.cost.volume import CURVATURE
 from any2vec.plan.sharding.sharding import Striped, contiguous_bounds
 from any2vec.sync.base.pool import ThreadPool
@@ -102,9 +103,7 @@ class Curvatures:
         self._names = sorted(set(found.meets.values()))
         self._dims = [blocks[name].rows.shape[1] for name in self._names]
         self._bounds = contiguous_bounds(sum(dim * (dim + 1) // 2 for dim in self._dims), transport.hosts)
-        one_1, one_11 = np.zeros(1), np.zeros((1, 1))
-        add_moment(np.zeros((1, 1), np.float32), one_1, one_11)
-        scale_along(one_11, np.zeros(1, np.int32), one_1, one_1, *turns(one_11))
+        _compile()
         _blas()
 
     @property
@@ -175,9 +174,19 @@ class Curvatures:
         return part.array
 
 
+def _compile() -> None:
+    """Compile the kernels of curvatures and of merges along them, or load them from the cache."""
+    one_1, one_11, rows_11, none_0 = np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1), np.float32), np.zeros(0, np.uint64)
+    add_moment(rows_11, one_1, one_11)
+    merge_along(
+        none_0, none_0, none_0, np.zeros(0, np.int64), np.int8(0), 1, 0, 1, True, rows_11, one_1, one_1,
+        *turns(one_11), np.zeros(1, bool),
+    )  # fmt: skip
+
+
 @cache
 def _blas() -> ThreadpoolController:
-    return ThreadpoolController()  # type: ignore[no-untyped-call]
+    return ThreadpoolController()
 
 
 def _eigenvectors(lower_DD: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

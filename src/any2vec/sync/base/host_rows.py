@@ -11,9 +11,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from any2vec.cluster.message import Part
 from any2vec.kernels.rows.rows import gather_rows
 from any2vec.sync.base.pool import ThreadPool
-from any2vec.tables.copying import num_rows_of, put_lists, rows_of
+from any2vec.tables.copying import num_rows_of, put_packed, rows_of
 
 ROOM = 8
 """a table that grows gets room for one part in so many more: rounds differ a little"""
@@ -36,8 +37,9 @@ class HostRows(ABC):
         """From now on the rows at hand are these: lists of ids, int64, K in all."""
 
     @abstractmethod
-    def put(self, name: str, start: int, stop: int, rows: Sequence[np.ndarray]) -> None:
-        """Put float32 (k, D) into the rows at hand of the lists [start, stop); threads may call it side by side."""
+    def put(self, name: str, start: int, stop: int, rows: Sequence[Sequence[Part]]) -> None:
+        """Put rows, as `pack_rows` packed them, into the rows at hand of the lists [start, stop); threads may call it
+        side by side."""
 
     @abstractmethod
     def at_hand(self, name: str, pool: ThreadPool) -> np.ndarray:
@@ -62,8 +64,8 @@ class WholeTables(HostRows):
     def open(self, name: str, ids: Sequence[np.ndarray]) -> None:
         self._ids[name] = ids
 
-    def put(self, name: str, start: int, stop: int, rows: Sequence[np.ndarray]) -> None:
-        put_lists(self.tables[name], self._ids[name][start:stop], rows)
+    def put(self, name: str, start: int, stop: int, rows: Sequence[Sequence[Part]]) -> None:
+        put_packed(self.tables[name], self._ids[name][start:stop], rows)
 
     def at_hand(self, name: str, pool: ThreadPool) -> np.ndarray:
         return gathered(self.tables[name], self._ids[name], pool)
@@ -105,9 +107,9 @@ class RoundRows(HostRows):
             self._memory[name] = np.empty((min(self.num_rows[name], size + size // ROOM), self._dim), np.float32)
         self.tables[name] = self._memory[name][:size]
 
-    def put(self, name: str, start: int, stop: int, rows: Sequence[np.ndarray]) -> None:
+    def put(self, name: str, start: int, stop: int, rows: Sequence[Sequence[Part]]) -> None:
         slots = [np.arange(low, high) for low, high in pairwise(self._bounds[name][start : stop + 1])]
-        put_lists(self.tables[name], slots, rows)
+        put_packed(self.tables[name], slots, rows)
 
     def at_hand(self, name: str, pool: ThreadPool) -> np.ndarray:
         return self.tables[name]

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from any2vec.cluster.codec import pack_rows
 from any2vec.cluster.transport import Transport
 from any2vec.sync.base.host_rows import HostRows
 from any2vec.sync.drivers.rounds import Agreement
@@ -63,7 +64,7 @@ class Overlapped(Agreement):
         done = self._now
         assert done is not None and self._behind is not None, "a round closes that was not opened"
         coming = self._behind.result()
-        changes = self._tracker.changes(done, self._start)
+        changes = {name: self._tracker.changes(name, done, start) for name, start in self._start.items()}
         if coming is None:  # this was the last round
             self._behind = self._thread.submit(self._step, done, changes)
             self._now = None
@@ -99,7 +100,7 @@ class Overlapped(Agreement):
         coming, tracker = next(self._coming, None), self._tracker
         needed = None if coming is None else tracker.needed(*coming)
         if done is not None:
-            asked = tracker.push(done, changes, True, needed)
+            asked = tracker.push(done, tracker.pack_changes(done, changes), True, needed)
         else:
             asked = None if needed is None else tracker.ask(needed)
         return None if asked is None else tracker.pull(asked)
@@ -107,7 +108,8 @@ class Overlapped(Agreement):
     def _begin(self, tracked: Tracked | None) -> None:
         """Go over to the rows of the next round."""
         assert tracked is not None
-        self._now, self._start = replace(tracked, values={}), dict(tracked.values)
+        self._now = replace(tracked, values={})
+        self._start = {name: self._tracker.unpack(packed) for name, packed in tracked.values.items()}
         self._tracker.put(tracked)
 
     def _add_own(self, name: str, ids: np.ndarray, changes_KD: np.ndarray) -> None:
@@ -126,4 +128,4 @@ class Overlapped(Agreement):
         if len(rows_KD) != sum(len(ids) for ids in owned):
             return  # of a run with another schedule: the agreed rows are as good
         self._start[name] = np.split(rows_KD, np.cumsum([len(ids) for ids in owned])[:-1])
-        self._tracker.rows.put(name, 0, self.transport.hosts, self._start[name])
+        self._tracker.rows.put(name, 0, self.transport.hosts, [pack_rows(rows) for rows in self._start[name]])

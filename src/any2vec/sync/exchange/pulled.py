@@ -13,18 +13,28 @@ from typing import Protocol
 
 import numpy as np
 
-from any2vec.cluster.codec import empty_parts, pack_ids, pack_into, pack_rows, unpack_ids, unpack_lists, unpack_rows
+from any2vec.cluster.codec import (
+    empty_parts,
+    most_of,
+    pack_ids,
+    pack_into,
+    pack_rows,
+    packed_lists,
+    unpack_ids,
+    unpack_rows,
+)
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.errors import MessageError
+from any2vec.kernels.rows.quantize import quantize_changes, quantize_slots, take_coded
 from any2vec.sync.base.curvature import Curvatures
 from any2vec.sync.base.host_rows import HostRows, gathered
 from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.base.states import bits_of, is_state, values_of
 from any2vec.sync.drivers.rounds import Agreement
-from any2vec.sync.rules.block import Rules, load_rule_states, rule_states
+from any2vec.sync.rules.block import Rules, load_rule_states, rule_states, unpack_all
 from any2vec.sync.rules.residual import Residuals
-from any2vec.tables.copying import gather_blocks, stripes
+from any2vec.tables.copying import check_lists, gather_blocks, rows_of, stripes
 from any2vec.types import Round, Span, State, Work
 
 _OUT_OF_STEP = "the hosts do not run the same job."
@@ -65,8 +75,8 @@ class Tracked:
     """ids that this host needs, by owner"""
     asked: dict[str, list[np.ndarray]]
     """slots of this host's blocks that each host needs"""
-    values: dict[str, list[np.ndarray]]
-    """float32 (K, D), what the owners gave for `mine`; {} before they were pulled, and where nobody asks any more"""
+    values: dict[str, list[list[Part]]]
+    """what the owners gave for `mine`, packed; {} before they were pulled, and where nobody asks any more"""
     round: int
     """its number"""
 
@@ -130,29 +140,28 @@ class Tracker:
             for message, part in zip(messages, self._curvatures.slices(), strict=True):
                 message.append(part)
         received = self._exchange(messages, "pull")
-        values = self._read(received)  # takes the rows off
+        values = self._take(received)
         self._curved = self._curvatures.sum(_last(received)) if self._curvatures.are_asked_for else None
         return replace(tracked, values=values)
 
     def push(
-        self, tracked: Tracked, outgoing: dict[str, list[np.ndarray]], are_changes: bool, coming: Needed | None
+        self, tracked: Tracked, outgoing: Sequence[list[list[Part]]], are_changes: bool, coming: Needed | None
     ) -> Tracked | None:
         """Send values, or changes, of the tracked rows to their owners, who merge them in rank order, and tell them of
-        the rows of the round that comes; those, not yet pulled, or None."""
-        packed = [self._pack_changes(name, tracked.mine[name], rows) for name, rows in outgoing.items()]
-        messages = [[part for by_host in packed for part in by_host[host]] for host in range(self.transport.hosts)]
+        the rows of the round that comes; those, not yet pulled, or None. outgoing: packed, by table and owner."""
+        messages = [[part for by_host in outgoing for part in by_host[host]] for host in range(self.transport.hosts)]
         curved, self._curved = self._curved, None
         if curved is None:  # behind the training the last round's rows are pushed when nobody pulls any more
             self._curvatures.prepare(tracked.round)
         for host, message in enumerate(messages):
             message.extend(([] if coming is None else coming.told[host]) + ([] if curved is None else [curved]))
         received = self._exchange(messages, "reduce")
-        changes = self._read(received)  # takes the rows off
+        changes = self._take(received)
         if curved is not None:
             self._curvatures.agree(tracked.round, _last(received))  # and so does this
         for name, block in self.blocks.items():
             by_rank = list(zip(tracked.asked[name], changes[name], strict=True))
-            block.merge_all(by_rank, are_changes, self.pool)
+            block.merge_packed(by_rank, are_changes, self.pool)
         return None if coming is None else self._agreed(coming, received)  # what is left are ids
 
     def put(self, tracked: Tracked) -> None:
@@ -167,18 +176,34 @@ class Tracker:
 
         self.pool.each(put, hosts)
 
-    def take(self, tracked: Tracked) -> dict[str, list[np.ndarray]]:
+    def packed_values(self, tracked: Tracked) -> list[list[list[Part]]]:
         """The values of the tracked rows, which are at hand, by table and owner; read before the next `put`."""
-        return {name: _split(self.rows.at_hand(name, self.pool), ids) for name, ids in tracked.mine.items()}
+        at_hand = [_split(self.rows.at_hand(name, self.pool), ids) for name, ids in tracked.mine.items()]
+        return [[pack_rows(part) for part in parts] for parts in at_hand]
 
-    def changes(self, tracked: Tracked, start: dict[str, list[np.ndarray]]) -> dict[str, list[np.ndarray]]:
-        """What became of the tracked rows, which are at hand, since they had the values `start`, by table and owner."""
-        found = {}
-        for name, ids in tracked.mine.items():
-            changes = np.concatenate(start[name])
-            np.subtract(self.rows.at_hand(name, self.pool), changes, out=changes)
-            found[name] = _split(changes, ids)
-        return found
+    def packed_changes(self, tracked: Tracked) -> list[list[list[Part]]]:
+        """What became of the tracked rows, which are at hand, since they were pulled, and what is owed of them, by
+        table and owner; remembers what rounding leaves out."""
+        return [
+            self._round(name, tracked)
+            if bits_of(name, self.bits) < 32
+            else [pack_rows(part) for part in self.changes(name, tracked, self.unpack(tracked.values[name]))]
+            for name in tracked.mine
+        ]
+
+    def pack_changes(self, tracked: Tracked, changes: dict[str, list[np.ndarray]]) -> list[list[list[Part]]]:
+        """Changes, and what is owed of them, by table and owner; remembers what rounding leaves out."""
+        return [self._pack_changes(name, tracked.mine[name], rows) for name, rows in changes.items()]
+
+    def unpack(self, packed: list[list[Part]]) -> list[np.ndarray]:
+        """float32 (K, D), by owner."""
+        return unpack_all(packed, self.pool)
+
+    def changes(self, name: str, tracked: Tracked, start: list[np.ndarray]) -> list[np.ndarray]:
+        """What became of a table's tracked rows, which are at hand, since they had the values `start`, by owner."""
+        changes = np.concatenate(start)
+        np.subtract(self.rows.at_hand(name, self.pool), changes, out=changes)
+        return _split(changes, tracked.mine[name])
 
     def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0; None elsewhere."""
@@ -208,20 +233,47 @@ class Tracker:
         self.pool.each(pack, self.pool.parts(len(id_K)))
         return _split_parts(packed, ids)
 
-    def _pack_values(self, name: str, ids: list[np.ndarray]) -> list[list[Part]]:
-        """Rows for each host; a host's own do not travel, so they are not rounded."""
-        rows_KD = gathered(self.blocks[name].rows, ids, self.pool)
-        exact = [pack_rows(part) for part in _split(rows_KD, ids)]
-        if (bits := bits_of(name, self.bits)) == 32:
-            return exact
-        packed = empty_parts(rows_KD.shape, bits)
+    def _round(self, name: str, tracked: Tracked) -> list[list[Part]]:
+        """`packed_changes` of a table, in one pass over its rows."""
+        ids, start, bits = tracked.mine[name], packed_lists(tracked.values[name]), self.bits
+        now_KD, id_K, owed_VD = self.rows.at_hand(name, self.pool), np.concatenate(ids), self.residuals.tables[name]
+        check_lists(ids, start.arrays, now_KD.shape[1])
+        packed = empty_parts(now_KD.shape, bits)
 
         def pack(part: tuple[int, int]) -> None:
-            pack_into(rows_KD[slice(*part)], bits, [Part("rows", whole.array[slice(*part)]) for whole in packed])
+            quantize_changes(
+                now_KD, start.value_H, start.scale_H, start.size_H, start.like, *part, id_K, owed_VD,
+                most_of(bits), packed[1].array, packed[0].array,
+            )  # fmt: skip
 
-        self.pool.each(pack, self.pool.parts(len(rows_KD)))
-        rank = self.transport.rank
-        return [exact[host] if host == rank else parts for host, parts in enumerate(_split_parts(packed, ids))]
+        self.pool.each(pack, self.pool.parts(len(id_K)))
+        return _split_parts(packed, ids)
+
+    def _pack_values(self, name: str, ids: list[np.ndarray]) -> list[list[Part]]:
+        """Rows for each host; a host's own do not travel, so they are not rounded."""
+        rows_BD, rank = self.blocks[name].rows, self.transport.rank
+        if (bits := bits_of(name, self.bits)) == 32:
+            return [pack_rows(part) for part in _split(gathered(rows_BD, ids, self.pool), ids)]
+        others = [part if host != rank else part[:0] for host, part in enumerate(ids)]
+        slot_K, is_asked = np.concatenate(others), np.zeros(len(rows_BD), bool)
+        is_asked[slot_K] = True
+        once, rounded = (
+            np.flatnonzero(is_asked),
+            empty_parts(rows_BD.shape, bits),
+        )  # a row is rounded once for all hosts
+        packed = empty_parts((len(slot_K), rows_BD.shape[1]), bits)
+
+        def round_rows(part: tuple[int, int]) -> None:
+            quantize_slots(rows_BD, once[slice(*part)], most_of(bits), rounded[1].array, rounded[0].array)
+
+        def take(part: tuple[int, int]) -> None:
+            codes, scales = (whole.array[slice(*part)] for whole in packed)
+            take_coded(rounded[1].array, rounded[0].array, slot_K[slice(*part)], scales, codes)
+
+        self.pool.each(round_rows, self.pool.parts(len(once)))
+        self.pool.each(take, self.pool.parts(len(slot_K)))
+        own = pack_rows(rows_of(rows_BD, ids[rank]))
+        return [own if host == rank else parts for host, parts in enumerate(_split_parts(packed, others))]
 
     def _exchange(self, messages: Sequence[list[Part]], phase: str) -> list[list[Part]]:
         """A message for each host, and one from each, by rank; a host's own does not travel."""
@@ -250,16 +302,9 @@ class Tracker:
         mine, asked = ({name: of[label] for name, label in self.labels.items()} for of in (needed.mine, asked))
         return Tracked(mine, asked, {}, needed.round)
 
-    def _read(self, messages: list[list[Part]]) -> dict[str, list[np.ndarray]]:
-        """The rows of each table in the messages of all hosts."""
-        packed = {name: [_take_rows(parts) for parts in messages] for name in self.blocks}
-
-        def unpack(name: str) -> list[np.ndarray]:
-            parts = self.pool.parts(len(messages))
-            lists = self.pool.each(lambda part: unpack_lists(packed[name][slice(*part)]), parts)
-            return [rows for some in lists for rows in some]
-
-        return {name: unpack(name) for name in self.blocks}
+    def _take(self, messages: list[list[Part]]) -> dict[str, list[list[Part]]]:
+        """Take the rows of each table, packed, off the messages of all hosts."""
+        return {name: [_take_rows(parts) for parts in messages] for name in self.blocks}
 
 
 def _split(rows_KD: np.ndarray, ids: list[np.ndarray]) -> list[np.ndarray]:
@@ -336,7 +381,7 @@ class Pulled(Agreement):
         assert tracked is not None, "a round closes that was not opened"
         coming = None if self._coming is None else next(self._coming, None)
         are_changes = tracker.bits < 32
-        outgoing = tracker.changes(tracked, tracked.values) if are_changes else tracker.take(tracked)
+        outgoing = tracker.packed_changes(tracked) if are_changes else tracker.packed_values(tracked)
         needed = None if coming is None else tracker.needed(*coming)
         self._tracked = tracker.push(tracked, outgoing, are_changes, needed)
         # What was taken is a view, and nobody writes there before all have merged.

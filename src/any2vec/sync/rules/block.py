@@ -7,22 +7,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from any2vec.cluster.codec import pack_rows, unpack_lists
+from any2vec.cluster.codec import empty_parts, most_of, pack_rows, packed_lists, unpack_lists
+from any2vec.cluster.message import Part
 from any2vec.errors import InputError
 from any2vec.kernels.common.addresses import addresses
 from any2vec.kernels.rows.merge import changed_rows, finish_rows, merge_hosts, merge_rows
+from any2vec.kernels.rows.merge_along import merge_along
+from any2vec.kernels.rows.quantize import quantize_changes, quantize_slots, take_coded
 from any2vec.sync.base.curvature import PairSteps
 from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.base.states import is_state
 from any2vec.sync.rules.merge_rule import MergeRule, StateMean
 from any2vec.sync.rules.merges import KernelRule, Sum
-from any2vec.tables.copying import check_lists, put_lists, put_rows, rows_of
+from any2vec.tables.copying import check_lists, put_packed, put_rows, rows_of
 from any2vec.types import State
 
 STRETCH_BYTES = 1 << 20
 """of rows and of what is merged of them, at a time: a share of a core's second-level cache"""
-SETTLED = 8
-"""times as many rows where a rule settles what was merged, which is called for each stretch"""
 
 
 def compile_merges(dim: int, bits: int = 32) -> None:
@@ -38,9 +39,18 @@ def compile_merges(dim: int, bits: int = 32) -> None:
 def compile_copies(rows_1D: np.ndarray, bits: int) -> None:
     """Compile the kernels that carry rows of a table of one row, laid out as all that are like it."""
     which = np.zeros(1, np.int64)
-    put_lists(rows_1D, [which], unpack_lists([pack_rows(rows_of(rows_1D, which), bits)]))
+    put_packed(rows_1D, [which], [pack_rows(rows_of(rows_1D, which), bits)])
     put_rows(rows_1D, which, rows_of(rows_1D, which))
     changed_rows(rows_1D, rows_1D.copy(), np.zeros(1, np.uint8))
+    if bits < 32:
+        (codes, scales), rows, most = empty_parts(rows_1D.shape, bits), rows_of(rows_1D, which), most_of(bits)
+        quantize_slots(rows, which, most, scales.array, codes.array)
+        take_coded(scales.array, codes.array, which, scales.array, codes.array)
+        start = packed_lists([(codes, scales)])
+        quantize_changes(
+            rows, start.value_H, start.scale_H, start.size_H, start.like, 0, 1, which, rows, most, scales.array,
+            codes.array,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -102,27 +112,43 @@ class Block:
         With a rule of kernels stretch after stretch, each small enough for a core's cache; threads take parts of the
         block. Each row meets its hosts in the same order, whatever the stretches and threads.
         """
-        rule = self.rule
-        if not isinstance(rule, KernelRule):
-            for slots, values in changes:
-                self.merge(slots, values, is_delta)
-            return self.finish(is_delta)
-        check_lists([slots for slots, _ in changes], [values for _, values in changes], self.rows.shape[1])
-        slots_H = addresses([slots for slots, _ in changes], np.int64)
-        values_H = addresses([values for _, values in changes], np.float32)
-        size_H = np.array([len(slots) for slots, _ in changes], np.int64)
-        step = max(1, min(len(self.rows), STRETCH_BYTES // (16 * max(1, self.rows.shape[1]))))
-        changed = np.zeros(len(self.rows), bool)
+        return self.merge_packed([(slots, pack_rows(values)) for slots, values in changes], is_delta, pool)
 
-        def merge_settled(part: tuple[int, int]) -> None:
-            size = SETTLED * step
-            merging = _Merging(min(size, part[1] - part[0]), self.rows.shape[1])
-            for first in range(*part, size):
-                last = min(first + size, part[1])
-                for slots, values in changes:
-                    cut = slice(*np.searchsorted(slots, (first, last)))
-                    merging.add(rule, slots[cut] - first, values[cut], is_delta, self.rows[first:last])
-                changed[first:last] = merging.finish(rule, is_delta, self.rows[first:last], first)
+    def merge_packed(
+        self, changes: Sequence[tuple[np.ndarray, Sequence[Part]]], is_delta: bool, pool: ThreadPool
+    ) -> np.ndarray:
+        """`merge_all` of values as `pack_rows` has packed them."""
+        rule, slots = self.rule, [slots for slots, _ in changes]
+        directions = rule.directions() if isinstance(rule, KernelRule) else None
+        if directions is not None:
+            found = packed_lists([packed for _, packed in changes])
+            check_lists(slots, found.arrays, self.rows.shape[1])
+            changed = np.zeros(len(self.rows), bool)
+            slots_H, step = addresses(slots, np.int64), self._stretch()
+
+            def merge_stretches(part: tuple[int, int]) -> None:
+                merge_along(
+                    slots_H, found.value_H, found.scale_H, found.size_H, found.like, step, *part, is_delta, self.rows,
+                    *directions, changed,
+                )  # fmt: skip
+
+            pool.each(merge_stretches, pool.parts(len(self.rows)))
+            return np.flatnonzero(changed)
+        values = unpack_all([packed for _, packed in changes], pool)
+        if not isinstance(rule, KernelRule):
+            for which, rows in zip(slots, values, strict=True):
+                self.merge(which, rows, is_delta)
+            return self.finish(is_delta)
+        return self._merge_hosts(rule, slots, values, is_delta, pool)
+
+    def _merge_hosts(
+        self, rule: KernelRule, slots: Sequence[np.ndarray], values: Sequence[np.ndarray], is_delta: bool,
+        pool: ThreadPool,
+    ) -> np.ndarray:  # fmt: skip
+        check_lists(slots, values, self.rows.shape[1])
+        slots_H, values_H = addresses(slots, np.int64), addresses(values, np.float32)
+        size_H = np.array([len(which) for which in slots], np.int64)
+        changed, step = np.zeros(len(self.rows), bool), self._stretch()
 
         def merge(part: tuple[int, int]) -> None:
             merge_hosts(
@@ -130,8 +156,12 @@ class Block:
                 changed,
             )  # fmt: skip
 
-        pool.each(merge_settled if rule.settles else merge, pool.parts(len(self.rows)))
+        pool.each(merge, pool.parts(len(self.rows)))
         return np.flatnonzero(changed)
+
+    def _stretch(self) -> int:
+        """Rows that are merged at a time."""
+        return max(1, min(len(self.rows), STRETCH_BYTES // (16 * max(1, self.rows.shape[1]))))
 
 
 class _Merging:
@@ -151,15 +181,11 @@ class _Merging:
                 rule.number, slot_K, 0, now_KD, is_delta, start_BD, self._value, self._sum, self._count, rule.share_B
             )
 
-    def finish(self, rule: MergeRule, is_delta: bool, start_BD: np.ndarray, first: int = 0) -> np.ndarray:
-        """Put what was merged into start_BD, whose first row is number `first` of the block.
-
-        Returns bool (B,): whether any host changed a row.
-        """
+    def finish(self, rule: MergeRule, is_delta: bool, start_BD: np.ndarray) -> np.ndarray:
+        """Put what was merged into start_BD; bool (B,), whether any host changed a row."""
         assert isinstance(rule, KernelRule)
         size = len(start_BD)
-        if rule.settles:
-            rule.settle(self._sum[:size], self._count[:size], first)
+        rule.settle(self._sum[:size], self._count[:size])
         finish_rows(rule.number, is_delta, start_BD, self._value[:size], self._sum[:size], self._count[:size])
         changed = self._count[:size] > 0
         self._count[:] = 0
@@ -187,6 +213,12 @@ class _Combining:
         changed = np.any([change_BD.any(axis=1) for change_BD in changes], axis=0) | (out_BD != start_BD).any(axis=1)
         start_BD[:] = checked(rule, out_BD)
         return changed
+
+
+def unpack_all(packed: Sequence[Sequence[Part]], pool: ThreadPool) -> list[np.ndarray]:
+    """`unpack_lists`, by all threads."""
+    lists = pool.each(lambda part: unpack_lists(packed[slice(*part)]), pool.parts(len(packed)))
+    return [rows for some in lists for rows in some]
 
 
 def checked(rule: MergeRule, out_BD: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,13 +19,20 @@ SLOPE = 0.075
 """of the sigmoid in the mean over the pairs of a round, for "spectral"; 0.25 at most; measured, see docs/log.md"""
 
 
+class Directions(NamedTuple):
+    """What changes of a block are scaled along, once they are summed; see kernels/rows/spectral.py."""
+
+    step_B: np.ndarray
+    value_D: np.ndarray
+    along_DP: np.ndarray
+    across_DP: np.ndarray
+
+
 class KernelRule(MergeRule):
     """A rule that kernels know: blocks call them, where the hosts' rows lie (abstract)."""
 
     number: ClassVar[int]
     """in the kernels"""
-    settles: ClassVar[bool] = False
-    """whether what the kernels have merged is changed by `settle` before it is agreed on"""
 
     def __init__(self, occurrence_B: np.ndarray | None = None) -> None:
         self.share_B = np.empty(0, np.float32)
@@ -34,6 +41,10 @@ class KernelRule(MergeRule):
     def settle(self, merged_BD: np.ndarray, count_B: np.ndarray, first: int = 0) -> None:
         """Change, in place, what was merged, float64, of the changes of so many hosts; first: row of the block."""
         return
+
+    def directions(self) -> Directions | None:
+        """What `settle` goes by in this round; None: it changes nothing."""
+        return None
 
     def combine(self, start_BD: np.ndarray, changes: Sequence[np.ndarray], out_BD: np.ndarray) -> None:
         size, slots = len(start_BD), [np.arange(len(start_BD))] * len(changes)
@@ -101,22 +112,22 @@ class Spectral(KernelRule, Curved):
     """
 
     number = SUM
-    settles = True
 
     def __init__(self, occurrence_B: np.ndarray | None = None) -> None:
         super().__init__()
-        self._curvature: Curvature | None = None
-        self._turns = (np.empty((0, 0), np.float32),) * 2
+        self._directions: Directions | None = None
 
     def prepare(self, curvature: Curvature) -> None:
-        self._curvature = curvature
-        self._turns = turns(np.ascontiguousarray(curvature.vector_DD))
+        along_and_across = turns(np.ascontiguousarray(curvature.vector_DD))
+        self._directions = Directions(SLOPE * curvature.step_B, curvature.value_D, *along_and_across)
+
+    def directions(self) -> Directions:
+        assert self._directions is not None, "a round is merged whose curvature is not known"
+        return self._directions
 
     def settle(self, merged_BD: np.ndarray, count_B: np.ndarray, first: int = 0) -> None:
-        found = self._curvature
-        assert found is not None, "a round is merged whose curvature is not known"
-        step_B = SLOPE * found.step_B[first : first + len(count_B)]
-        scale_along(merged_BD, count_B, step_B, found.value_D, *self._turns)
+        step_B, *vectors = self.directions()
+        scale_along(merged_BD, count_B, step_B[first : first + len(count_B)], *vectors)
 
     def combine(self, start_BD: np.ndarray, changes: Sequence[np.ndarray], out_BD: np.ndarray) -> None:
         total_BD = np.sum(changes, axis=0)
