@@ -11,6 +11,10 @@ import numpy as np
 
 from any2vec.kernels.common.addresses import numbers_at, rows_at, slots_at
 from any2vec.kernels.common.jit import jit
+from any2vec.kernels.common.prefetch import prefetch_read
+
+_AHEAD = 4
+"""rows of what is owed that are on their way from memory"""
 
 
 @jit
@@ -67,12 +71,16 @@ def quantize_changes(
         if scale_H[h] == 0:
             start_ND = rows_at(start_H[h], np.float32(0), size_H[h], dim)
             for k in range(low, high):
+                if k + _AHEAD < high:
+                    prefetch_read(owed_VD, id_K[k + _AHEAD])
                 for d in range(dim):
                     owing_D[d] = now_KD[k, d] - start_ND[k - first, d]
                 scale_K[k] = _quantize_owing(owing_D, owed_VD[id_K[k]], most, code_KD[k])
         else:
             was_N, was_ND = numbers_at(scale_H[h], np.float32(0), size_H[h]), rows_at(start_H[h], like, size_H[h], dim)
             for k in range(low, high):
+                if k + _AHEAD < high:
+                    prefetch_read(owed_VD, id_K[k + _AHEAD])
                 was = was_N[k - first]
                 for d in range(dim):
                     owing_D[d] = now_KD[k, d] - was * np.float32(was_ND[k - first, d])
