@@ -21,7 +21,7 @@ from any2vec.errors import DataError, InputError
 from any2vec.estimators.base import config_of, options_of, with_parameters
 from any2vec.estimators.classifiers import classes_named
 from any2vec.evaluate.graph.scores import score_of
-from any2vec.models.networks.config import GraphNetwork, objective_name, takes_edge_features
+from any2vec.models.networks.config import GraphNetwork, objective_name
 from any2vec.tasks.graphs.build import is_given
 from any2vec.tasks.graphs.edges import TRIPLES
 from any2vec.tasks.graphs.nodes import Nodes, node_labels, node_splits
@@ -126,7 +126,7 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
         y, split: False: they are not asked for; None: the graph's own, of the split where its classes are, too.
         """
         (features, edge_features), split = given, False if split is None and y is not None else split
-        if is_given(edge_features) and not takes_edge_features(model):
+        if is_given(edge_features) and not model.takes_edge_features:
             raise InputError(f"{model.name} makes nothing of features of edges; leave out edge_features.")
         options = options_of(self, GraphOptions)
         if isinstance(graph, AttributedGraph) or is_attributed(graph):
@@ -140,7 +140,7 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
             yield any2vec.write_graph(
                 graph, Path(folder) / "graph", features=features, labels=y, split=split, graph=options,
                 edge_types=TRIPLES if isinstance(model, any2vec.RGCN) and not hasattr(graph, "edge_index") else None,
-                edge_features=edge_features if takes_edge_features(model) else False,
+                edge_features=edge_features if model.takes_edge_features else False,
             )  # fmt: skip
 
     def __sklearn_is_fitted__(self) -> bool:

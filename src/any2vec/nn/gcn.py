@@ -67,22 +67,37 @@ class GCNConv(torch.nn.Module):
         if not is_tensor or edge_weight.shape != edge_index.shape[1:] or edge_weight.dtype != x.dtype:
             got = f"{edge_weight.dtype} {tuple(edge_weight.shape)}" if is_tensor else kind
             raise InputError(f"edge_weight must be {x.dtype} ({edge_index.shape[1]},), got {got}.")
-        neighbors, norm_S = _normalized(edge_index, edge_weight, len(x))
+        graph = WeightedGraph(edge_index, len(x))
+        norm_S = graph.normalized(edge_weight)
         is_narrow = self.lin.weight.shape[0] < self.lin.weight.shape[1]
-        found = weighted_sum(self.lin(x) if is_narrow else x, neighbors, norm_S[:, None])
+        found = weighted_sum(self.lin(x) if is_narrow else x, graph.neighbors, norm_S[:, None])
         found = found if is_narrow else self.lin(found)
         return found if self.bias is None else found + self.bias
 
 
-def _normalized(edge_index: torch.Tensor, edge_weight: torch.Tensor, num: int) -> tuple[Neighbors, torch.Tensor]:
-    """(edges by target, the last of each node's a self-loop; their weights over the roots of both degrees)."""
-    is_loop, each = edge_index[0] == edge_index[1], torch.arange(num)
-    last_N = torch.full((num,), -1).scatter_reduce(0, edge_index[0, is_loop], is_loop.nonzero()[:, 0], "amax")
-    loop_N = torch.where(last_N < 0, edge_weight.new_ones(num), edge_weight[last_N])
-    src, dst = torch.cat([edge_index[:, ~is_loop], torch.stack([each, each])], dim=1)
-    dst, order = dst.sort(stable=True)
-    src, weight_S = src[order], torch.cat([edge_weight[~is_loop], loop_N])[order]
-    root_N = edge_weight.new_zeros(num).index_add(0, dst, weight_S).rsqrt()
-    root_N = root_N.masked_fill(root_N == float("inf"), 0)
-    stop_F1 = np.searchsorted(dst.numpy(), np.arange(num + 1))
-    return Neighbors(stop_F1, np.ascontiguousarray(src.numpy())), root_N[src] * weight_S * root_N[dst]
+class WeightedGraph:
+    """Edges by target, the last of each node's a self-loop, grouped once for many weights; without one of its own, a
+    node has one that counts as one.
+
+    Args:
+        edge_index: int64 (2, S), from node to node; of a node's self-loops the last one counts.
+    """
+
+    def __init__(self, edge_index: torch.Tensor, num_nodes: int) -> None:
+        is_loop, each = edge_index[0] == edge_index[1], torch.arange(num_nodes)
+        last_N = torch.full((num_nodes,), -1).scatter_reduce(0, edge_index[0, is_loop], is_loop.nonzero()[:, 0], "amax")
+        self._looped = (last_N >= 0).nonzero()[:, 0]
+        self._loop, self._is_edge_S, self._num_nodes = last_N[self._looped], ~is_loop, num_nodes
+        src, dst = torch.cat([edge_index[:, self._is_edge_S], torch.stack([each, each])], dim=1)
+        self._dst, self._order = dst.sort(stable=True)
+        self._src = src[self._order]
+        stop_F1 = np.searchsorted(self._dst.numpy(), np.arange(num_nodes + 1))
+        self.neighbors = Neighbors(stop_F1, np.ascontiguousarray(self._src.numpy()))
+
+    def normalized(self, weight_S: torch.Tensor) -> torch.Tensor:
+        """Weights over the roots of both ends' degrees, which are sums of weights, in the order of `neighbors`."""
+        loop_N = weight_S.new_ones(self._num_nodes).index_put((self._looped,), weight_S[self._loop])
+        weight = torch.cat([weight_S[self._is_edge_S], loop_N])[self._order]
+        root_N = weight.new_zeros(self._num_nodes).index_add(0, self._dst, weight).rsqrt()
+        root_N = root_N.masked_fill(root_N == float("inf"), 0)
+        return root_N[self._src] * weight * root_N[self._dst]

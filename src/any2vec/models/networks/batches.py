@@ -220,7 +220,7 @@ class SampledBatches:
 def _sampler_of(
     model: GraphNetwork, csr: Csr, seed: int, lists: CachedLists | None
 ) -> NeighborSampler | RelationSampler:  # fmt: skip
-    by_relation = _fanouts_by_relation(model, csr)
+    by_relation = fanouts_by_relation(model, csr)
     options = NeighborOptions(
         fanouts=model.fanouts_by_hop if by_relation is None else (1,) * len(by_relation[0]),
         law="labor" if model.sampling == "labor" else "uniform", key=model.sample_key, seed=seed,
@@ -232,8 +232,8 @@ def _sampler_of(
     return RelationSampler(csr, csr.type_E, by_relation, options)
 
 
-def _fanouts_by_relation(model: GraphNetwork, csr: Csr) -> tuple[tuple[int, ...], ...] | None:
-    """None: they are the same for all edges."""
+def fanouts_by_relation(model: GraphNetwork, csr: Csr) -> tuple[tuple[int, ...], ...] | None:
+    """By relation and hop, as `RGCN.fanouts_of` gives them; None: they are the same for all edges."""
     return model.fanouts_of(csr.relations) if isinstance(model, RGCN) and isinstance(csr, RelationalCsr) else None
 
 

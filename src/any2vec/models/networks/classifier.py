@@ -32,7 +32,6 @@ from any2vec.models.networks.config import (
     GraphSAGE,
     OwnModule,
     objective_name,
-    takes_edge_features,
 )  # fmt: skip
 from any2vec.types import Csr, State
 
@@ -270,14 +269,14 @@ def edges_for(model: GraphNetwork, graph: AttributedGraph) -> Csr:
     if isinstance(model, RGCN):
         return relational_csr(graph, model.inverse)
     graph.check_edges()
-    if graph.edge_features is None or not takes_edge_features(model):
+    if graph.edge_features is None or not model.takes_edge_features:
         return graph.csr
     return FeaturedCsr.of(graph.csr, graph.edge_features)
 
 
 def check_edge_features(model: GraphNetwork, graph: AttributedGraph, num: int) -> None:
     """Raise InputError unless edges have as many features as those that a network has learned from, if it heeds any."""
-    if takes_edge_features(model) and graph.num_edge_features != num:
+    if model.takes_edge_features and graph.num_edge_features != num:
         raise InputError(f"The network takes {num:,} features an edge, got {graph.num_edge_features:,}.")
 
 

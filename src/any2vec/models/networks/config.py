@@ -42,6 +42,8 @@ class GraphNetwork(ModelConfig):
     """
 
     default_epochs: ClassVar[int] = 50
+    takes_edge_features: ClassVar[bool] = False
+    """whether it heeds features of edges, where they have some"""
 
     hidden: Annotated[int, Whole(1, 65_536)] = 128
     """columns of hidden layers, and of the vectors, 1..65,536"""
@@ -243,6 +245,8 @@ class GCN(ObjectiveNetwork):
 class AttentionNetwork(ObjectiveNetwork):
     """Networks whose nodes weigh their neighbors and themselves by attention (abstract); ELU between layers."""
 
+    takes_edge_features: ClassVar[bool] = True
+
     heads: Annotated[int, Whole(1, 1024)] = 8
     """attention heads of hidden layers, which share their columns, 1..1,024"""
     output_heads: Annotated[int, Whole(1, 1024)] = 1
@@ -290,14 +294,10 @@ class GINE(ObjectiveNetwork):
     ICLR 2020); edges must have features."""
 
     name: ClassVar[str] = "gine"
+    takes_edge_features: ClassVar[bool] = True
 
     train_eps: bool = False
     """learn how much more than a neighbor's a node's own row counts, layer by layer; else as much"""
-
-
-def takes_edge_features(model: GraphNetwork) -> bool:
-    """Whether it heeds features of edges, where they have some."""
-    return isinstance(model, AttentionNetwork | GINE)
 
 
 @dataclass(frozen=True, kw_only=True)

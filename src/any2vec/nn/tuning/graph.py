@@ -14,8 +14,9 @@ import torch
 from any2vec.checks import check_whole
 from any2vec.errors import InputError
 from any2vec.nn.aggregate import check_range, check_tensors
+from any2vec.nn.gcn import WeightedGraph
 from any2vec.nn.tuning.admm import EdgeValues
-from any2vec.nn.tuning.network import Nodes, Trained, TunedNetwork, WeightedGraph, WholeGraph, train_network
+from any2vec.nn.tuning.network import Nodes, Trained, TunedNetwork, WholeGraph, train_network
 from any2vec.nn.tuning.quantized import BITS
 from any2vec.plan.sharding.degree_blocks import DiagonalBlocks, diagonal_blocks
 from any2vec.plan.sharding.graph import MAX_PARTS

@@ -13,6 +13,7 @@ import torch
 from any2vec.nn.aggregate import Neighbors, neighbors_of, weighted_sum
 from any2vec.nn.convolve import convolve
 from any2vec.nn.dropout import dropout
+from any2vec.nn.gcn import WeightedGraph
 from any2vec.nn.tuning.quantized import quantized
 from any2vec.plan.sharding.pruning import PruneOptions
 
@@ -88,29 +89,6 @@ class WholeGraph:
         reverse = neighbors_of(edges.flip(0), num_nodes, num_nodes)
         self.neighbors = Neighbors(*neighbors_of(edges, num_nodes, num_nodes)[:2], reverse)
         self.degree_N1 = torch.from_numpy(np.diff(self.neighbors.stop_F1).astype(np.float32))[:, None]
-
-
-class WeightedGraph:
-    """A graph whose edges have values, grouped once for many of these; each node has a loop of value 1 beside them.
-
-    Args:
-        edge_index: int64 (2, S), from node to node. Self-loops stand for the loops that are added, and have no value.
-    """
-
-    def __init__(self, edge_index: torch.Tensor, num_nodes: int) -> None:
-        each = torch.arange(num_nodes)
-        self._is_edge_S = edge_index[0] != edge_index[1]
-        src, dst = torch.cat([edge_index[:, self._is_edge_S], torch.stack([each, each])], dim=1)
-        self._dst, self._order = dst.sort(stable=True)
-        self._src, self._num_nodes = src[self._order], num_nodes
-        stop = np.searchsorted(self._dst.numpy(), np.arange(num_nodes + 1))
-        self.neighbors = Neighbors(stop, np.ascontiguousarray(self._src.numpy()))
-
-    def normalized(self, value_S: torch.Tensor) -> torch.Tensor:
-        """(S + N less self-loops): value over the roots of both ends' sums of values, in the order of `neighbors`."""
-        value = torch.cat([value_S[self._is_edge_S], value_S.new_ones(self._num_nodes)])[self._order]
-        root_N = value.new_zeros(self._num_nodes).index_add(0, self._dst, value).rsqrt()
-        return root_N[self._src] * value * root_N[self._dst]
 
 
 class Trained(NamedTuple):

@@ -18,7 +18,7 @@ from any2vec.data.attributed.row_file import RowFile
 from any2vec.data.options import GraphOptions, NodeOptions
 from any2vec.errors import DataError, InputError
 from any2vec.evaluate.graph.split import hold_out
-from any2vec.models.networks.batches import LearnerData
+from any2vec.models.networks.batches import LearnerData, fanouts_by_relation
 from any2vec.models.networks.classifier import edges_for
 from any2vec.models.networks.config import (
     GINE,
@@ -26,7 +26,6 @@ from any2vec.models.networks.config import (
     GraphNetwork,
     ObjectiveNetwork,
     objective_name,
-    takes_edge_features,
 )  # fmt: skip
 from any2vec.sampling.walks import is_symmetric
 from any2vec.tasks.graphs.build import BuildOptions, is_given, write_graph
@@ -68,7 +67,7 @@ def prepare_graph(
         build = BuildOptions(
             features=options.features, labels=options.labels, split=options.split,
             edge_types=TRIPLES if isinstance(model, RGCN) else None,
-            edge_features=options.edge_features if takes_edge_features(model) else False,
+            edge_features=options.edge_features if model.takes_edge_features else False,
         )  # fmt: skip
         with TemporaryDirectory(prefix="any2vec-graph-") as folder:  # mapped files outlive their names
             opened = write_graph(source, Path(folder) / "graph", build, graph=graph, stage=stage)
@@ -119,10 +118,7 @@ def _prepared(model: GraphNetwork, opened: AttributedGraph, seed: int) -> Prepar
 
 def _taken(model: GraphNetwork, csr: Csr) -> list[np.ndarray]:
     """How many neighbors each node samples, (N,), by hop."""
-    by_relation = None
-    if isinstance(model, RGCN) and isinstance(csr, RelationalCsr):
-        by_relation = model.fanouts_of(csr.relations)
-    degree_N = np.diff(csr.indptr)
+    by_relation, degree_N = fanouts_by_relation(model, csr), np.diff(csr.indptr)
     if by_relation is None or not isinstance(csr, RelationalCsr):
         return [degree_N if fanout < 0 else np.minimum(degree_N, fanout) for fanout in model.fanouts_by_hop]
     target_E, taken = np.repeat(np.arange(len(degree_N)), degree_N), [np.zeros_like(degree_N) for _ in by_relation[0]]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from any2vec import machine
 from any2vec.cluster.launch.join import check_torch
 from any2vec.errors import InputError
-from any2vec.models.networks.config import OwnModule, objective_name, takes_edge_features
+from any2vec.models.networks.config import OwnModule, objective_name
 from any2vec.options.storage import StorageOptions
 from any2vec.tasks.graphs.options import CacheOptions
 from any2vec.train.task import RUN, Nouns, Task
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 _ONE = "graph networks train on one host"
 _DENSE = "it has no table of rows"
-_HEEDING = ("gat", "gatv2", "gine")
-_HEED = "gat, gatv2 or gine, which heed them"
 _CONFIG = "any2vec.models.networks.config"
 
 
@@ -128,10 +126,11 @@ class Graphs(Task):
                         "leave it out."
                     )
         given = None if nodes is None else nodes.edge_features
-        if given is not None and given is not False and not takes_edge_features(spec.model):
+        if given is not None and given is not False and not spec.model.takes_edge_features:
+            *names, last = (name for name in self.models if self.model_class(name).takes_edge_features)
             raise InputError(
                 f"edge_features does nothing for {spec.model.name}, which makes nothing of features of edges; leave it "
-                f"out, or take {_HEED}."
+                f"out, or take {', '.join(names)} or {last}, which heed them."
             )
         cache = spec.reading.get("cache") or CacheOptions()
         if cache.adjacency == "disk":
@@ -230,7 +229,8 @@ class Graphs(Task):
 
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         where = [(name, summary[name]) for name in ("features", "adjacency") if summary.get(name)]
-        if (num := summary["data"].get("num_edge_features")) and summary["model"] not in _HEEDING:
+        num = summary["data"].get("num_edge_features")
+        if num and not self.model_class(summary["model"]).takes_edge_features:
             where.append(("note", f"{summary['model']} makes nothing of features of edges: the {num:,} are not used"))
         if "test_auc" in summary:
             return [*_link_lines(summary), *where]
