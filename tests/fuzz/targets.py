@@ -153,6 +153,8 @@ _PREDICT = ("predict", "entities", "--queries", "queries.tsv", "--exclude", "tri
 _PHRASES = ("phrases", "a.txt", "--phrases", "phrases.json", "--out", "out.txt", "--quiet")
 _EMBED = ("embed", "words", "a.txt", "--encoder", "documents.sif", "--out", "out.npy", "--quiet")
 _SAGE = ("train", "graphsage", "graph", "--hidden", "4", "--fanouts", "2,2", "--epochs", "1", "--out", "out", "--quiet")
+_PRUNE = ("graph", "prune", "graph", "--block-nodes", "4", "--rounds", "1", "--steps", "2", "--epochs", "2", "--out",
+          "out", "--quiet")  # fmt: skip
 _FLAGGED = ("a.txt", "triples.tsv", "clicks.csv", "schema.toml", "likes.tsv")
 _VECTORS = ("v.txt", "v.bin", "v.fasttext.bin", "v.glove", "v.parquet", "v.arrow", "v.npz", "words", "subwords")
 TARGETS: tuple[Target, ...] = (
@@ -217,6 +219,9 @@ TARGETS: tuple[Target, ...] = (
     *(command("embed", (name, *{"words", "a.txt", "documents.sif"} - {name}), *_EMBED)
       for name in ("words", "documents.sif")),
     command("train graphsage", ("graph",), *_SAGE),
+    command("train graphsage, lists on disk", ("graph",), *_SAGE, "--memory", "2GB", "--adjacency", "disk",
+            "--neighbor-cache", "16B"),
+    command("graph prune", ("graph",), *_PRUNE),
     command("score", ("sage", "graph"), "score", "sage", "graph", "--out", "out.tsv"),
     command("compare", ("words", "entities"), "compare", "words", "entities"),
     command("stream", ("a.txt",), "stream", "skipgram", "a.txt", "--dim", "4", "--out", "out", "--quiet"),

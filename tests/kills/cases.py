@@ -1,4 +1,5 @@
-"""What is killed: a training of each task by its command, small, on one thread, so that its result has known bits."""
+"""What is killed: a training of each task by its command, small, on one thread, so that its result has known bits; and
+what writes a graph."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+from any2vec import write_graph
 
 OFTEN = ("--checkpoint-seconds", "0.02")
 
@@ -23,6 +26,8 @@ class Case:
     variants: tuple[tuple[str, ...], ...] = ((),)
     """further arguments whose result may stand, too: how a table on disk is cut depends on the memory
     that a process finds"""
+    again: tuple[str, ...] = ("--resume",)
+    """by which it goes on where its folder is there"""
 
 
 def make_inputs(folder: Path) -> None:
@@ -51,6 +56,8 @@ def make_inputs(folder: Path) -> None:
     (folder / "labels.tsv").write_text("".join(f"{node} c{classes[node]}\n" for node in range(300)))
     part = np.array(["train", "val", "test"])[np.arange(300) // 3 % 3]
     (folder / "split.tsv").write_text("".join(f"{node} {part[node]}\n" for node in range(300)))
+    given = {"features": folder / "x.npy", "labels": folder / "labels.tsv", "split": folder / "split.tsv"}
+    write_graph(folder / "edges.tsv", folder / "graph", **given)
 
 
 def signed(*names: str) -> Callable[[Path], str]:
@@ -67,6 +74,7 @@ def _lines_once(out: Path) -> str:
 
 
 _VECTORS = signed("vectors.safetensors", "vocabulary.tsv")
+_NETWORK = signed("vectors.safetensors", "network.safetensors")
 _TRAIN = ("--threads", "1", "--quiet", *OFTEN)
 _NODES = ("--features", "x.npy", "--labels", "labels.tsv", "--split", "split.tsv")
 CASES: tuple[Case, ...] = (
@@ -92,7 +100,11 @@ CASES: tuple[Case, ...] = (
     Case("layers", ("train", "ga-mlp", "edges.tsv", *_NODES, "--epochs", "60", "--layers", "4", *_TRAIN),
          signed("vectors.safetensors", "classifier.safetensors")),
     Case("graph networks", ("train", "graphsage", "edges.tsv", *_NODES, "--hidden", "16", "--fanouts", "5,5",
-                            "--epochs", "20", *_TRAIN), signed("vectors.safetensors", "network.safetensors")),
+                            "--epochs", "20", *_TRAIN), _NETWORK),
+    Case("lists on disk", ("train", "graphsage", "graph", "--hidden", "16", "--fanouts", "5,5", "--epochs", "20",
+                           "--memory", "2GB", "--adjacency", "disk", "--neighbor-cache", "2KB", *_TRAIN), _NETWORK),
+    Case("pruning", ("graph", "prune", "graph", "--block-nodes", "60", "--epochs", "40", "--quiet"),
+         signed("indptr.npy", "indices.npy", "meta.json"), again=("--overwrite",)),
     Case("stream", ("stream", "skipgram", "text.txt", "--dim", "16", "--min-count", "1", "--batch-bytes", "4000",
                     "--linger", "0", "--log-ids", "--snapshot-seconds", "0.05", *_TRAIN), _lines_once),
 )  # fmt: skip

@@ -4,8 +4,9 @@
     python tests/kills/run.py --show                                      what was tried so far
 
 Kill N of a seed is the same case, by the same means, at the same share of the time that the run takes alone. Behind it
-the run goes on by --resume and has to end as one that nobody stopped: with the same bits, one thread training, or, of a
-stream, each line trained once. Nothing temporary may be left. Verdicts are kept one by one in runs/kills.
+the run goes on by --resume, or, what has none, begins again, and has to end as one that nobody stopped: with the same
+bits, one thread training, or, of a stream, each line trained once. Nothing temporary may be left. Verdicts are kept one
+by one in runs/kills.
 
     kill    SIGKILL
     stop    SIGTERM; the command ends by itself, soon, and says that it was interrupted
@@ -149,7 +150,7 @@ def try_one(
             how = fill(case, work, 4096 + int(share * size))
         else:
             how = interrupt(case, work, means, share * seconds)
-        finish(case, work, *(["--resume"] if (work / "out" / "run").exists() else []))
+        finish(case, work, *(case.again if (work / "out" / "run").exists() else ()))
         check_end(case, work, wanted)
     return how
 

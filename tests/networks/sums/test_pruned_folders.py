@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,11 @@ def test_a_pruned_graph_is_a_folder_of_its_own(built: dict[str, Any], tmp_path: 
         str(run), "--json", "--quiet",
     )  # fmt: skip
     assert json.loads(trained)["test_accuracy"] > 0.7
+    assert json.loads(trained)["pruned"] == said["pruned"]
+    said_of_run = done("train", "sgc", str(out), "--epochs", "1", "--quiet")
+    assert f"of {before.num_edges:,} edges {after.num_edges:,} stay: another graph, another model" in said_of_run
+    (out / "meta.json").write_text(json.dumps(meta | {"pruned": 3}))
+    assert "meta.json is damaged" in refused("train", "sgc", str(out), "--epochs", "1", "--quiet")
     assert len(done("score", str(run), str(built["folder"])).splitlines()) >= 90
 
 
@@ -96,6 +102,25 @@ def test_directed_weighted_edges_of_named_nodes_keep_what_is_theirs(tmp_path: Pa
     assert list(after.keys) == list(before.keys) and after.metadata["pruned"]["val_accuracy"] is not None
     assert after.features is not None and before.features is not None
     assert np.array_equal(after.features.scale_N, before.features.scale_N)
+
+
+@needs_metis
+def test_a_graph_pruned_again_knows_all_times_and_tells_how_far_it_is(built: dict[str, Any], tmp_path: Path) -> None:
+    options, heard = PruneOptions(share=0.2, block_nodes=30, epochs=4, rounds=2, steps=2), list[Any]()
+    folders = [built["folder"], *(tmp_path / name for name in "abc")]
+    made = [
+        prune_graph(source, out, options, stage=lambda *one: heard.append(one)) for source, out in pairwise(folders)
+    ]
+    sizes = [AttributedGraph.open(folders[0]).num_edges, *(graph.num_edges for graph in made)]
+    times = [(one["edges_before"], one["edges"]) for one in made[-1].metadata["pruned"]["earlier"]]
+    assert times == [*pairwise(sizes)][:2] and "earlier" not in made[0].metadata["pruned"]
+    last = made[-1].metadata["pruned"]
+    assert (last["edges_before"], last["edges"]) == (sizes[2], sizes[3]) and "earlier" not in last["earlier"][1]
+    shown = done("graph", "show", str(folders[-1]))
+    assert f"of {sizes[0]:,} edges {sizes[-1]:,} stay, pruned 3 times: another graph" in shown
+    epochs = [(number, 4) for number in range(5)]
+    steps = [("training", *one) for one in epochs] + [("tuning", number, 2) for number in range(3)]
+    assert heard == 3 * [*steps, *[("training again", *one) for one in epochs]]
 
 
 def entries_of(graph: AttributedGraph) -> dict[tuple[int, int], tuple[float, float]]:

@@ -87,6 +87,7 @@ def test_scores_along_values_are_those_of_the_dense_matrix(is_directed: bool) ->
     edge_index, nodes, matrix = small(is_directed)
     network, layers = network_of(nodes)
     value = torch.rand(edge_index.shape[1], dtype=torch.float64, generator=torch.Generator().manual_seed(7))
+    value[-1] = 1  # of a self-loop, as `EdgeValues` has it
     weighted = np.zeros_like(matrix)
     weighted[edge_index[1, :-1], edge_index[0, :-1]] = value[:-1]
     graph = WeightedGraph(edge_index, NODES)

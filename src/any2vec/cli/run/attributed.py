@@ -14,7 +14,6 @@ from any2vec.cli.output import EXIT_BAD_INPUT, AsJson, details, guarded, note, p
 from any2vec.cli.run.flags import check_input
 from any2vec.cli.run.graph import graph_flags
 from any2vec.data.options import GraphOptions
-from any2vec.errors import FormatError
 from any2vec.plan.sharding.pruning import PruneOptions
 from any2vec.units import size
 
@@ -111,6 +110,7 @@ def _prune(
     ] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the graph in --out.")] = False,
     as_json: AsJson = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     **values: Any,
 ) -> None:
     """Write a graph without the edges by which a network gains least (GCoD). It changes the graph, and so the model.
@@ -122,7 +122,10 @@ def _prune(
     """
     from any2vec.tasks.graphs.prune import prune_graph
 
-    made = prune_graph(folder, out, PruneOptions(**values), split=split_index, overwrite=overwrite)
+    with Bar(quiet) as bar:
+        made = prune_graph(
+            folder, out, PruneOptions(**values), split=split_index, overwrite=overwrite, stage=bar.stage
+        )  # fmt: skip
     _tell(made.describe() | {"pruned": made.metadata["pruned"]}, as_json)
 
 
@@ -155,18 +158,9 @@ def _counts(numbers: Mapping[str, int]) -> str:
     return f"{len(numbers):,}: {', '.join(f'{name} {number:,}' for name, number in shown)}{rest}"
 
 
-def _pruned(about: Mapping[str, Any]) -> str:
-    """How the graph was changed, and what that cost."""
-    try:
-        scores = (about["val_accuracy_before"], about["val_accuracy"])
-        val = "" if None in scores else f"; val accuracy of a GCN {scores[0]:.1%} before, {scores[1]:.1%} after"
-        return f"of {about['edges_before']:,} edges {about['edges']:,} stay: another graph, another model{val}"
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError("meta.json is damaged (it does not say what was pruned); prune the graph again.") from error
-
-
 def _tell(found: dict[str, Any], as_json: bool) -> None:
     from any2vec.data.attributed.graph import SPLITS
+    from any2vec.tasks.graphs.prune import pruned_sentence
 
     if as_json:
         print_json(found)
@@ -186,7 +180,7 @@ def _tell(found: dict[str, Any], as_json: bool) -> None:
         ("folder", f"{found['folder']}, {size(found['total_bytes'])}"),
     ]  # fmt: skip
     if "pruned" in found:
-        pairs.append(("pruned", _pruned(found["pruned"])))
+        pairs.append(("pruned", pruned_sentence(found["pruned"])))
     if "problems" in found:
         pairs.append(("files", "; ".join(found["problems"]) or "all as they were written"))
     show(details("", pairs))

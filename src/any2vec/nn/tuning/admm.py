@@ -73,15 +73,19 @@ class EdgeValues:
         """How far values are from the pruned ones: the root of the mean square."""
         return float((self.a_U - self.z_U).square().mean().sqrt()) if len(self.a_U) else 0.0
 
-    def tune(self) -> list[float]:
-        """All rounds; the residual behind each."""
-        found = []
-        for _ in range(self.options.rounds):
+    def tune(self, progress: Callable[[int, int], None] | None = None) -> list[float]:
+        """All rounds; the residual behind each. progress: is called with how many are over, and of how many."""
+        found: list[float] = []
+        for number in range(self.options.rounds):
+            if progress is not None:
+                progress(number, self.options.rounds)
             for _ in range(self.options.steps):
                 self.step()
             self.project()
             self.update_duals()
             found.append(self.residual)
+        if progress is not None:
+            progress(self.options.rounds, self.options.rounds)
         return found
 
     def kept(self) -> np.ndarray:

@@ -15,6 +15,7 @@ from any2vec.data.attributed.graph import AttributedGraph
 from any2vec.errors import InputError
 from any2vec.nn.tuning.graph import tune_graph
 from any2vec.plan.sharding.pruning import PruneOptions
+from any2vec.types import Stage
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,9 @@ class Pruned:
     """what was asked, and what it did, JSON-ready"""
 
 
-def prune_entries(graph: AttributedGraph, options: PruneOptions, split: int = 0) -> Pruned:
+def prune_entries(
+    graph: AttributedGraph, options: PruneOptions, split: int = 0, stage: Stage | None = None
+) -> Pruned:  # fmt: skip
     """The entries that stay, by `tune_graph` with the train and the val nodes of a split; the test's are not looked at.
 
     Raises:
@@ -42,7 +45,7 @@ def prune_entries(graph: AttributedGraph, options: PruneOptions, split: int = 0)
     edge_index = torch.from_numpy(np.stack([csr.indices.astype(np.int64), dst_E]))
     x = torch.from_numpy(graph.features.take(np.arange(num_nodes)))
     labels = torch.from_numpy(graph.labels.astype(np.int64))
-    found = tune_graph(edge_index, x, labels, parts["train"], parts["val"], options)
+    found = tune_graph(edge_index, x, labels, parts["train"], parts["val"], options, stage=stage)
     is_kept_E = found.is_kept.numpy()
     about = asdict(options) | {
         "split_index": split,

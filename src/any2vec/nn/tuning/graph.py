@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ from any2vec.plan.sharding.degree_blocks import DiagonalBlocks, diagonal_blocks
 from any2vec.plan.sharding.graph import MAX_PARTS
 from any2vec.plan.sharding.node_orders import places_of
 from any2vec.plan.sharding.pruning import PruneOptions, in_full_chunks
-from any2vec.types import Csr
+from any2vec.types import Csr, Stage
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class TunedGraph:
 def tune_graph(
     edge_index: torch.Tensor, x: torch.Tensor, labels: torch.Tensor, train: torch.Tensor,
     val: torch.Tensor | None = None, options: PruneOptions | None = None, *,
-    thresholds: Sequence[int] | None = None, bits: int | None = None,
+    thresholds: Sequence[int] | None = None, bits: int | None = None, stage: Stage | None = None,
 ) -> TunedGraph:  # fmt: skip
     """Prune a share of a graph's edges by ADMM and train a GCN on what stays: it changes the graph, and so the model.
 
@@ -69,6 +70,7 @@ def tune_graph(
         thresholds: as of `dense_blocks`.
         bits: 2..16: the second network learns with features, weights and the rows that are summed rounded to so many
             bits, each degree class by a range of its own; by default not rounded.
+        stage: called with (what is done, amount done, amount in all).
 
     Source: GCoD (You et al., HPCA 2022); docs/systems.md says what differs.
 
@@ -82,9 +84,10 @@ def tune_graph(
     num_nodes = len(x)
     blocks = ordered_blocks(edge_index, num_nodes, options.block_nodes, thresholds)
     place_N = torch.from_numpy(places_of(blocks.order_N))
-    before = train_network(nodes, WholeGraph(edge_index, num_nodes), options)
+    told = {what: None if stage is None else partial(stage, what) for what in ("training", "tuning", "training again")}
+    before = train_network(nodes, WholeGraph(edge_index, num_nodes), options, progress=told["training"])
     values = edge_values(place_N[edge_index], nodes, blocks, before.network, options)
-    residuals = values.tune()
+    residuals = values.tune(told["tuning"])
     src_S, dst_S = place_N[edge_index].numpy()
     is_kept_S = values.kept()
     by_value = is_kept_S.sum()
@@ -92,7 +95,7 @@ def tune_graph(
     kept = torch.from_numpy(is_kept_S)
     stays = edge_index[:, kept]
     class_N = torch.from_numpy(np.repeat(blocks.class_P, np.diff(blocks.stop_P1))[place_N.numpy()])
-    after = train_network(nodes, WholeGraph(stays, num_nodes), options, bits, class_N)
+    after = train_network(nodes, WholeGraph(stays, num_nodes), options, bits, class_N, told["training again"])
     order, stop = torch.from_numpy(blocks.order_N), torch.from_numpy(blocks.stop_P1)
     shares = {
         name: share_within(edges, stop)

@@ -5,6 +5,7 @@ Legend: N nodes, S edges, D features, C classes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -102,9 +103,12 @@ class Trained(NamedTuple):
 
 def train_network(
     nodes: Nodes, graph: WholeGraph, options: PruneOptions, bits: int | None = None,
-    class_N: torch.Tensor | None = None,
+    class_N: torch.Tensor | None = None, progress: Callable[[int, int], None] | None = None,
 ) -> Trained:  # fmt: skip
-    """A network learned from the whole graph by Adam, its start and dropout drawn by the options' seed."""
+    """A network learned from the whole graph by Adam, its start and dropout drawn by the options' seed.
+
+    progress: is called with how many epochs are over, and of how many.
+    """
     generator = torch.Generator().manual_seed(options.seed)
     classes = int(nodes.label_N[torch.cat([nodes.train, nodes.val])].max()) + 1
     network = TunedNetwork(nodes.x_ND.shape[1], options.hidden, classes, bits, class_N).to(nodes.x_ND.dtype)
@@ -113,7 +117,9 @@ def train_network(
         network.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay
     )  # fmt: skip
     best, best_state = -1.0, None
-    for _ in range(options.epochs):
+    for epoch in range(options.epochs):
+        if progress is not None:
+            progress(epoch, options.epochs)
         optimizer.zero_grad()
         scores = network.scores(nodes.x_ND, graph, options.dropout, generator)
         torch.nn.functional.cross_entropy(scores[nodes.train], nodes.label_N[nodes.train]).backward()
@@ -123,6 +129,8 @@ def train_network(
                 found = accuracy(network.scores(nodes.x_ND, graph), nodes.label_N, nodes.val)
             if found > best:
                 best, best_state = found, {name: value.clone() for name, value in network.state_dict().items()}
+    if progress is not None:
+        progress(options.epochs, options.epochs)
     if best_state is not None:
         network.load_state_dict(best_state)
     with torch.no_grad():

@@ -30,6 +30,7 @@ from any2vec.models.networks.config import (
 from any2vec.sampling.walks import is_symmetric
 from any2vec.tasks.graphs.build import BuildOptions, is_given, write_graph
 from any2vec.tasks.graphs.edges import TRIPLES
+from any2vec.tasks.graphs.prune import PRUNED, pruned_sentence
 from any2vec.types import Csr, Stage
 
 _GIVEN = ("features", "labels", "split", "edge_features")
@@ -57,7 +58,7 @@ def prepare_graph(
 
     Raises:
         InputError: something is missing, or given twice; there are fewer nodes than parts of the graph.
-        DataError: it cannot be read, or does not go together.
+        DataError: it cannot be read, or does not go together. FormatError: the folder is damaged.
     """
     options = nodes or NodeOptions()
     opened = _opened(source, options, graph)
@@ -76,6 +77,8 @@ def prepare_graph(
 
 
 def _prepared(model: GraphNetwork, opened: AttributedGraph, seed: int) -> PreparedGraph:
+    if PRUNED in opened.metadata:
+        pruned_sentence(opened.metadata[PRUNED])  # a damaged one is refused now, not when the run has ended
     features, objective, is_featured = opened.features, objective_name(model), not isinstance(model, RGCN)
     if is_featured and features is None:
         what = {"classes": "classes of nodes", "links": "links"}.get(objective, "vectors of nodes")

@@ -31,6 +31,7 @@ from any2vec.sampling.links import CANDIDATES, LinkData
 from any2vec.tasks.graphs.adjacency import learner_of, plan_of
 from any2vec.tasks.graphs.options import CacheOptions
 from any2vec.tasks.graphs.prepare import PreparedGraph
+from any2vec.tasks.graphs.prune import PRUNED
 from any2vec.train.checkpoint import FILE
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
 from any2vec.train.loop import LocalDriver
@@ -103,6 +104,7 @@ class NetworkProgram(InMemoryProgram):
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         data, learner, epochs = self.prepared.data, self.learner, self.request.spec.run.epochs
         (_, vectors, scores), reader = self._score(), learner.batches.reader
+        graph_meta = self.prepared.graph.metadata
         why = {"why_whole": learner.network.why_whole} if isinstance(self.request.spec.model, OwnModule) else {}
         return _scores_of(data, vectors, scores) | why | {
             "best_epoch": epochs, "epochs_done": epochs, "rows_read": reader.sampled,
@@ -110,7 +112,7 @@ class NetworkProgram(InMemoryProgram):
             "rows_missed": reader.reads.missed, "bytes_read": reader.reads.bytes_read,
             "bytes_filled": reader.bytes_filled, "features": self.plan.sentence,
             "inference": learner.inference.counts._asdict(), **learner.stages.summary(recorder.seconds),
-            **self._of_lists(),
+            **self._of_lists(), **({PRUNED: graph_meta[PRUNED]} if PRUNED in graph_meta else {}),
         }  # fmt: skip
 
     def _of_lists(self) -> dict[str, Any]:

@@ -229,6 +229,10 @@ class Graphs(Task):
 
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         where = [(name, summary[name]) for name in ("features", "adjacency") if summary.get(name)]
+        if "pruned" in summary:
+            from any2vec.tasks.graphs.prune import pruned_sentence
+
+            where.append(("pruned", pruned_sentence(summary["pruned"])))
         num = summary["data"].get("num_edge_features")
         if num and not self.model_class(summary["model"]).takes_edge_features:
             where.append(("note", f"{summary['model']} makes nothing of features of edges: the {num:,} are not used"))
