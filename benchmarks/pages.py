@@ -1,5 +1,5 @@
-"""Writes the committed figures into the documents: all into docs/figures.md, choices of them into the README and, by
-published system, into docs/systems.md.
+"""Writes the committed figures into the documents: all into docs/figures, a page a table, choices of them into the
+README and, by published system, into docs/systems.md.
 
 `python benchmarks/pages.py` fills what stands between a page's markers. Nothing is measured.
 """
@@ -9,15 +9,18 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import results
 from benchmarks.run import TABLES
-from benchmarks.table import STALE, Figure, Table, markdown, markdown_grid
+from benchmarks.table import NOT_RESOLVED, PASS, REPORTED, SHORT, STALE, Figure, Table, markdown, markdown_grid
 
-PAGES = tuple(results.ROOT / name for name in ("README.md", "docs/figures.md", "docs/systems.md"))
+FIGURES = results.ROOT / "docs" / "figures"
+"""a page for each table, and their index"""
+PAGES = (results.ROOT / "README.md", results.ROOT / "docs" / "systems.md", *sorted(FIGURES.glob("*.md")))
 CHOICE = {
     "readme": (
         ("words-and-graphs", "skipgram-speed", 1), ("words-and-graphs", "skipgram-quality", 0),
@@ -70,14 +73,16 @@ CHOICE = {
 """block -> (table, row, place of the measure): what people ask for first, and what of that falls short; by system"""
 _AIM = re.compile(r" \(aim [^)]*\)")
 """in names of measures: what is hoped for, mostly a paper's own"""
-_BLOCK = re.compile(r"(<!-- (figures|choice) ([\w-]+): begin.*?-->\n).*?(<!-- \2 \3: end -->)", re.DOTALL)
+_VERDICTS = PASS, SHORT, NOT_RESOLVED, REPORTED
+_BLOCK = re.compile(r"(<!-- (figures|choice|index) ([\w-]+): begin.*?-->\n).*?(<!-- \2 \3: end -->)", re.DOTALL)
 
 
 def filled(text: str) -> str:
-    """A page with the committed figures between its markers `<!-- figures TABLE: begin -->`, or `choice`, and `end`."""
+    """A page with the committed figures between its markers `<!-- figures TABLE: begin -->` and `end`; likewise
+    `choice`, and `index`."""
 
     def block(found: re.Match[str]) -> str:
-        make = _all if found[2] == "figures" else _choice
+        make = {"figures": _all, "choice": _choice, "index": _index}[found[2]]
         return found[1] + make(found[3]) + found[4]
 
     return _BLOCK.sub(block, text)
@@ -87,12 +92,23 @@ def _all(name: str) -> str:
     return markdown(_latest(name), results.provenance(_table(name), results.load(name)))
 
 
+def _index(name: str) -> str:
+    """A line a table: its page, and how its figures stand to their targets."""
+    rows = []
+    for table in TABLES:
+        title = (FIGURES / f"{table}.md").read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        counts = Counter(line.verdict.removesuffix(STALE) for line in _latest(table))
+        rows.append((f"[{title}]({table}.md)", *(str(counts.pop(verdict, 0)) for verdict in _VERDICTS)))
+        rows[-1] += (str(sum(counts.values())),)
+    return markdown_grid((name, *_VERDICTS, "not measured"), rows)
+
+
 def _choice(name: str) -> str:
     latest = {table: _latest(table) for table in dict.fromkeys(table for table, _, _ in CHOICE[name])}
     lines = [[line for line in latest[table] if line.row == row][place] for table, row, place in CHOICE[name]]
     rows = [(_AIM.sub("", line.measure), line.target, _first(line.figure), line.verdict) for line in lines]
     is_old = name == "readme" and any(verdict.endswith(STALE) for *_, verdict in rows)  # docs/systems.md says it once
-    note = f"\n{STALE.strip()} measured before its code changed: docs/figures.md has the days.\n" if is_old else ""
+    note = f"\n{STALE.strip()} measured before its code changed: docs/figures has the days.\n" if is_old else ""
     return markdown_grid(("measure", "target", "figure", "verdict"), rows) + note
 
 

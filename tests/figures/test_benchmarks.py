@@ -530,13 +530,20 @@ def test_planted_text_keeps_every_word(tmp_path: Path) -> None:
     assert min(uses) >= 5 and uses[0] == max(uses)
 
 
+def test_each_table_has_a_page() -> None:
+    assert {page.stem for page in pages.FIGURES.glob("*.md")} == {"index", *run.TABLES}
+    listed = re.findall(r"^[\w-]+$", (pages.FIGURES / "index.md").read_text().split("```{toctree}")[1], re.M)
+    assert sorted(listed) == sorted(run.TABLES)  # the navigation has them, too
+
+
 @pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
 def test_pages_show_the_committed_figures(page: Path) -> None:
     """Nobody edits them by hand; `python benchmarks/pages.py` writes them."""
     text = page.read_text(encoding="utf-8")
     blocks = re.findall(r"^<!-- \w+ ([\w-]+): begin \(python benchmarks/pages\.py\) -->$", text, re.M)
     by_system = {*pages.CHOICE} - {"readme"}
-    assert {*blocks} == {"README.md": {"readme"}, "figures.md": {*run.TABLES}, "systems.md": by_system}[page.name]
+    elsewhere = {"README.md": {"readme"}, "systems.md": by_system, "index.md": {"figures"}}
+    assert {*blocks} == elsewhere.get(page.name, {page.stem})
     assert len(blocks) == len({*blocks})
     assert results.unmarked(pages.filled(text)) == results.unmarked(text)
 

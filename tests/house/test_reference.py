@@ -18,7 +18,7 @@ import pytest
 import any2vec
 from any2vec.checks import Number, Whole
 
-PAGES = sorted((Path(__file__).parents[2] / "docs" / "api").glob("*.md"))
+PAGES = sorted((Path(__file__).parents[2] / "docs" / "api").rglob("*.md"))
 NAME = re.compile(r"^\.\. auto(?:class|function|exception):: (\w+)$", re.M)
 SHAPE = re.compile(
     r"\((?:[A-Z0-9]\w*(?: \+ \d)?|len|dim|rows|num\w*)|\([A-Z]\w*\)|[Aa]s `|1 dimension|one dimension|axes"
