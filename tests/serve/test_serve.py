@@ -126,17 +126,25 @@ def row_of(scorer: a2v.TripleScorer, head: str, relation: str, tail: str) -> lis
     return [scorer.entities.find(head), scorer.relations.find(relation), scorer.entities.find(tail)]  # type: ignore[list-item]
 
 
-def test_clicks_are_scored(tmp_path: Path) -> None:
+def shop_of(
+    folder: Path, schema: str, rows: list[dict[str, Any]], model: Any = None, epochs: int = 1
+) -> catalog.Catalog:
+    """A catalog of the run `shop`, of a model of clicks over such rows. schema: TOML."""
     pytest.importorskip("torch", reason="models of clicks need torch")
-    schema = tmp_path / "shop.toml"
-    schema.write_text('label = "bought"\ndense = ["price"]\ncategorical = ["product", "tags"]\n')
+    (folder / "shop.toml").write_text(schema)
+    model = model or a2v.LogisticRegression()
+    a2v.fit(model, rows, schema=folder / "shop.toml", epochs=epochs, threads=1, out=folder / "shop")
+    return catalog.Catalog({"shop": folder / "shop"})
+
+
+def test_clicks_are_scored(tmp_path: Path) -> None:
+    schema = 'label = "bought"\ndense = ["price"]\ncategorical = ["product", "tags"]\n'
     columns = {"bought": [0, 1] * 40, "price": [float(n) for n in range(80)], "product": ["cup", "pot"] * 40}
     rows = [dict(zip(columns, row, strict=True)) | {"tags": "new"} for row in zip(*columns.values(), strict=True)]
-    a2v.fit(a2v.LogisticRegression(), rows, schema=schema, epochs=1, threads=1, out=tmp_path / "shop")
+    runs = shop_of(tmp_path, schema, rows)
     wanted = next(
         a2v.ClickScorer.load(tmp_path / "shop").score({name: [row[name] for row in rows[:5]] for name in rows[0]})
     )[0]
-    runs = catalog.Catalog({"shop": tmp_path / "shop"})
     with Server(app.make_app(runs, SMALL), "127.0.0.1", 0) as running:
         asked = [{name: value for name, value in row.items() if name != "bought"} for row in rows[:5]]
         status, found = ask(running.port, "/runs/shop/score", {"rows": asked})
@@ -180,10 +188,7 @@ def test_items_are_recommended(tmp_path: Path) -> None:
 
 
 def test_values_of_clicks_are_recommended(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="models of clicks need torch")
-    from any2vec.models.clicks.ranking import rank_values
-
-    (tmp_path / "shop.toml").write_text(
+    schema = (
         'label = "bought"\ncategorical = ["user", "product", "shop"]\n\n'
         '[column.user]\nids = "vocabulary"\n[column.product]\nids = "vocabulary"\n'
     )
@@ -197,8 +202,10 @@ def test_values_of_clicks_are_recommended(tmp_path: Path) -> None:
         }
         for user, product in rng.integers(0, 12, (400, 2)).tolist()
     ]
-    a2v.fit(a2v.LogisticRegression(), rows, schema=tmp_path / "shop.toml", epochs=1, threads=1, out=tmp_path / "shop")
-    scorer, runs = a2v.ClickScorer.load(tmp_path / "shop"), catalog.Catalog({"shop": tmp_path / "shop"})
+    runs = shop_of(tmp_path, schema, rows)
+    from any2vec.models.clicks.ranking import rank_values
+
+    scorer = a2v.ClickScorer.load(tmp_path / "shop")
     with Server(app.make_app(runs, SMALL), "127.0.0.1", 0) as running:
 
         def answers(**content: Any) -> Any:
@@ -228,10 +235,7 @@ def test_values_of_clicks_are_recommended(tmp_path: Path) -> None:
 
 
 def test_contexts_hold_what_rows_to_score_hold(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="models of clicks need torch")
-    from any2vec.models.clicks.ranking import rank_values
-
-    (tmp_path / "shop.toml").write_text(
+    schema = (
         'label = "bought"\ndense = ["price"]\ncategorical = ["user", "product"]\nmulti_valued = ["tags"]\n\n'
         '[column.product]\nids = "vocabulary"\ncharacters = [0, 2]\n[column.tags]\nids = "vocabulary"\n'
     )
@@ -241,9 +245,9 @@ def test_contexts_hold_what_rows_to_score_hold(tmp_path: Path) -> None:
          "bought": int(user % 2 == product % 2)}
         for user, product in rng.integers(0, 6, (300, 2)).tolist()
     ]  # fmt: skip
-    model = a2v.LogisticRegression(learning_rate=0.5)
-    a2v.fit(model, rows, schema=tmp_path / "shop.toml", epochs=2, threads=1, out=tmp_path / "shop")
-    runs = catalog.Catalog({"shop": tmp_path / "shop"})
+    runs = shop_of(tmp_path, schema, rows, a2v.LogisticRegression(learning_rate=0.5), epochs=2)
+    from any2vec.models.clicks.ranking import rank_values
+
     with Server(app.make_app(runs, SMALL), "127.0.0.1", 0) as running:
         found = []
         for tags, user, price in ((["a", "b"], 1, 2.0), (["b"], 1, 2), ([], 1, None), (None, None, 2.0)):
