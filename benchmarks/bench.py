@@ -134,10 +134,12 @@ class Bench:
         with ThreadPoolExecutor(len(given)) as pool:
             return list(pool.map(call, given))
 
-    def any2vec(self, *arguments: object, watch: bool = False, wrap: Wrap | None = None) -> Done:
-        """Run a command of any2vec with `--json`."""
+    def any2vec(
+        self, *arguments: object, watch: bool = False, wrap: Wrap | None = None, limit: float | None = None
+    ) -> Done:
+        """Run a command of any2vec with `--json`; limit: seconds that it may take, if not `Bench.limit`."""
         command = [sys.executable, "-m", "any2vec", *map(str, arguments), "--json"]
-        return run(command, self._ours, watch, self.limit, wrap)
+        return run(command, self._ours, watch, limit or self.limit, wrap)
 
     def ours(self, script: str, *arguments: object, watch: bool = False, wrap: Wrap | None = None) -> Done:
         """Run a script of peers/ in any2vec's own environment."""

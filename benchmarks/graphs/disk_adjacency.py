@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bench import Bench
-from benchmarks.graphs.on_disk import COLUMNS, DISKS, NODES, ROOM, SEEDS, THREADS, folder_of
+from benchmarks.graphs.learned.runs import Graph
+from benchmarks.graphs.on_disk import COLUMNS, DISKS, NODES, PATIENCE, ROOM, SEEDS, THREADS, folder_of, of_disks
 from benchmarks.machine.cages import cage
 from benchmarks.table import Measure, Reading, Row, RowError, number, ratio_reading
 
@@ -27,7 +28,7 @@ def limits_of(sizes: dict[str, Any]) -> tuple[int, int]:
 def epochs(bench: Bench) -> list[Reading]:
     """Alternating runs: all in memory, and a quarter of features and of lists; on the disk as it is, and throttled."""
     folder, sizes = folder_of(bench)
-    return [_beside(bench, folder, sizes, disk) for disk in DISKS]
+    return of_disks(bench, lambda disk: _beside(bench, folder, sizes, disk))
 
 
 def _beside(bench: Bench, folder: Path, sizes: dict[str, Any], disk: str) -> Reading:
@@ -53,12 +54,15 @@ def _pair(bench: Bench, folder: Path, sizes: dict[str, Any], disk: str, seed: in
     def make() -> dict[str, Any]:
         plain = bench.any2vec("train", "graphsage", folder, *flags).result
         with cage(folder, limit, DISKS[disk]) as held:
-            last = bench.any2vec("train", "graphsage", folder, *flags, *more, wrap=held.wrap).result
+            last = bench.any2vec(
+                "train", "graphsage", folder, *flags, *more, wrap=held.wrap, limit=PATIENCE * bench.limit
+            ).result
             peak = held.peak_bytes
         seconds = {"memory": plain["train_seconds"] / num, "disk": last["train_seconds"] / num}
         return seconds | {"last": last, "plain": plain, "limit": limit, "peak": peak}
 
-    return bench.kept("adjacency-on-disk", [sizes, disk, *map(str, (*flags, *more))], make)
+    request = *Graph("planted", folder).known_as, disk, *map(str, (*flags, *more))
+    return bench.kept("adjacency-on-disk", request, make)
 
 
 def _about(run: dict[str, Any]) -> str:
