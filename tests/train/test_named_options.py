@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 
 import pytest
 
 import any2vec
 from any2vec.errors import InputError
+from any2vec.options.named import ELSEWHERE
 
 
 @pytest.mark.parametrize(
@@ -15,6 +17,8 @@ from any2vec.errors import InputError
     [
         ({"epoch": 3}, r"fit has no option 'epoch'; did you mean 'epochs'\?"),
         ({"thread": 3}, "did you mean 'threads'"),
+        ({"workers": 3}, "fit has no option 'workers'; did you mean 'threads'"),  # gensim's
+        ({"vector_size": 3}, r"'vector_size'; it is one of the model: DeepWalk\(dim=...\)"),
         ({"walk_length": 3}, r"'walk_length'; it is one of the model: DeepWalk\(walk_length=...\)"),
         ({"xyzzy": 3}, "'xyzzy'; known are epochs, threads, "),
     ],
@@ -50,3 +54,10 @@ def test_what_is_missing_stays_a_type_error_and_the_signature_stays() -> None:
     with pytest.raises(TypeError, match="data"):
         any2vec.fit("skipgram")  # type: ignore[call-arg]
     assert list(inspect.signature(any2vec.fit).parameters)[:3] == ["model", "data", "epochs"]
+
+
+def test_names_elsewhere_stand_for_what_there_is() -> None:
+    """None of them is an option of ours, and each stands for one."""
+    ours = {*inspect.signature(any2vec.fit).parameters}
+    ours |= {item.name for kind in (any2vec.SkipGram, any2vec.GraphSAGE) for item in dataclasses.fields(kind)}
+    assert not ours & ELSEWHERE.keys() and {*ELSEWHERE.values()} <= ours

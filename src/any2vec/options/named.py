@@ -14,6 +14,15 @@ from any2vec.errors import InputError
 P = ParamSpec("P")
 T = TypeVar("T")
 
+ELSEWHERE = {
+    "vector_size": "dim", "embedding_dim": "dim", "dimensions": "dim", "factors": "dim", "hidden_channels": "hidden",
+    "alpha": "learning_rate", "lr": "learning_rate", "negative": "num_negatives", "sample": "subsample",
+    "workers": "threads", "num_workers": "threads", "n_jobs": "threads", "num_threads": "threads",
+    "n_epochs": "epochs", "num_epochs": "epochs", "max_epochs": "epochs", "iterations": "epochs", "iter": "epochs",
+    "random_state": "seed", "random_seed": "seed",
+}  # fmt: skip
+"""names that gensim, PyG, PyKEEN, implicit, scikit-learn and others have for what is named differently here"""
+
 
 def named_options(config_of: Callable[[str], Any]) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """For a function whose first argument is a model: an option that it has not got is an InputError, in one sentence.
@@ -29,8 +38,8 @@ def named_options(config_of: Callable[[str], Any]) -> Callable[[Callable[P, T]],
         def call(*args: P.args, **options: P.kwargs) -> T:
             for name in options:
                 if name not in parameters:
-                    model = args[0] if args else options.get("model")
-                    end = _of_model(model, name, config_of) or did_you_mean(name, named)
+                    model, here = args[0] if args else options.get("model"), ELSEWHERE.get(name, name)
+                    end = _of_model(model, here, config_of) or did_you_mean(here, named)
                     raise InputError(f"{function.__name__} has no option {name!r}; {end}")
             return function(*args, **options)
 
