@@ -41,6 +41,21 @@ def _combine(rows_MD: np.ndarray, norms_M: np.ndarray, groups: list[tuple[np.nda
     return np.asarray(upper / lower)
 
 
+def _better(scores_QM: np.ndarray, least_Q1: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores above the least that each query has kept, and their rows, side by side; empty places are -inf.
+
+    Behind the first blocks few are, and choosing among them is quick. first: row of the first column.
+    """
+    is_better = scores_QM > least_Q1
+    count_Q = is_better.sum(axis=1)
+    query, column = np.nonzero(is_better)
+    place = np.arange(len(query)) - np.repeat(np.cumsum(count_Q) - count_Q, count_Q)
+    shape = len(scores_QM), int(count_Q.max(initial=0))
+    better, rows = np.full(shape, -np.inf, scores_QM.dtype), np.zeros(shape, np.int64)
+    better[query, place], rows[query, place] = scores_QM[query, column], column + first
+    return better, rows
+
+
 def top_rows(
     matrix_ND: np.ndarray, norms_N: np.ndarray, groups: list[tuple[np.ndarray, int]], k: int, banned: list[list[int]]
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -72,7 +87,10 @@ def _top_rows_of_block(
         scores_QM = _combine(matrix_ND[block], norms_N[block], groups)
         inside = (row_of_ban >= block.start) & (row_of_ban < block.stop)
         scores_QM[query_of_ban[inside], row_of_ban[inside] - block.start] = -np.inf
-        rows_QM = np.broadcast_to(np.arange(block.start, block.stop), scores_QM.shape)
+        if best_scores.shape[1] == k:
+            scores_QM, rows_QM = _better(scores_QM, best_scores.min(axis=1, keepdims=True), block.start)
+        else:
+            rows_QM = np.broadcast_to(np.arange(block.start, block.stop), scores_QM.shape)
         scores_QK, rows_QK = _best(scores_QM, rows_QM, k)
         best_scores, best_rows = _best(np.hstack([best_scores, scores_QK]), np.hstack([best_rows, rows_QK]), k)
     order = np.lexsort((best_rows, -best_scores), axis=1)

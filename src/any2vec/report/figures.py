@@ -90,7 +90,7 @@ def _png(figure: Figure) -> bytes:
     palette = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
     palette = palette.quantize(_COLORS, dither=Image.Dither.NONE)  # a third of the bytes
     buffer = io.BytesIO()
-    palette.save(buffer, format="png", optimize=True)
+    palette.save(buffer, format="png")
     return buffer.getvalue()
 
 

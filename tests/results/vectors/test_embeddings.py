@@ -191,3 +191,19 @@ def test_illegal_analogies_are_input_errors(call) -> None:
 
 def test_input_errors_are_value_errors_too() -> None:
     assert issubclass(InputError, ValueError) and issubclass(InputError, Any2VecError)
+
+
+@pytest.mark.parametrize("order", ["drawn", "worst first", "best first"])
+def test_blocks_keep_the_best_of_all(order: str) -> None:
+    """Rows of several blocks of 4 MB; of those behind the first, only what is better than the kept is chosen among."""
+    rng = np.random.default_rng(1)
+    cosine_N = rng.uniform(-1, 1, 300_000).astype(np.float32)
+    cosine_N = {"drawn": cosine_N, "worst first": np.sort(cosine_N), "best first": np.sort(cosine_N)[::-1]}[order]
+    matrix = np.column_stack([cosine_N, np.sqrt(1 - cosine_N**2), np.zeros_like(cosine_N), np.zeros_like(cosine_N)])
+    queries = np.array([[1, 0, 0, 0], [-1, 0, 0, 0]], np.float32)
+    best = np.argsort(-cosine_N, kind="stable")
+    banned = [best[:2].tolist(), []]
+    scores, rows = neighbors.top_rows(matrix, np.ones(len(matrix), np.float32), [(queries, 1)], 5, banned)
+    assert cosine_N[rows[0]] == pytest.approx(cosine_N[best[2:7]], abs=1e-6) and not {*best[:2]} & {*rows[0]}
+    assert scores[1] == pytest.approx(-cosine_N[best[::-1][:5]], abs=1e-6)
+    assert (scores == np.array([[1], [-1]]) * cosine_N[rows]).all()
