@@ -2,7 +2,8 @@
 
 What is counted: the rows that each host of a round reads, by the inspection pass over the very tokens; the bytes that
 follow are those of the wire, to the byte. What is measured: the kernel's words/s on one thread of this machine, what
-agreeing costs a host (`plan-check`). What is modeled: more threads, the link, and that rounds are alike.
+agreeing on those very rows takes a host, on one thread (`inspected.agreement_of`; what a byte and a message cost comes
+from `plan-check`). What is modeled: more threads, no faster than memory, the link, and that rounds are alike.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from benchmarks.bench import Bench
 from benchmarks.hosts.inspected import (
     Inspected,
     Setting,
+    agreement_of,
     block_of,
     inspect_round,
     parts_of_round,
@@ -94,7 +96,7 @@ def speedup(bench: Bench, scenario: Scenario, pace: float, costs: Costs | None =
     """One scenario; pace: words/s of one thread."""
     from any2vec.cluster.link import parse_link
     from any2vec.plan.cost.estimate import Rates, RunShape
-    from any2vec.plan.cost.hosts import Costs, Pace, Spread, accessed_bytes, plan_scheme
+    from any2vec.plan.cost.hosts import Costs, Pace, Spread, accessed_bytes, agree_numbers, plan_scheme
     from any2vec.plan.cost.occupancy import of_counts
     from any2vec.sync.options.rules import is_curved
     from any2vec.tasks.words.sizing import reading_of
@@ -114,9 +116,17 @@ def speedup(bench: Bench, scenario: Scenario, pace: float, costs: Costs | None =
         link=parse_link(LINK), is_overlapped=scenario.is_overlapped, is_curved=is_curved(scenario.rule),
     )  # fmt: skip
     own = costs or replace(Costs(), inspect_items_per_s=inspected.items / inspected.seconds)
-    return plan_scheme(
-        shape, rates, spread, replace(own, threads=scenario.agree_threads), inspected.of(scenario.scheme)
-    )
+    own, sets = replace(own, threads=scenario.agree_threads), inspected.of(scenario.scheme)
+    if costs is None:
+        agreed = bench.once(
+            ("agreed", scenario.rule, scenario.rounds, scenario.bits),
+            lambda: agreement_of(inspected, scenario.rule, DIM, scenario.bits, THREADS, MEMORY_BANDWIDTH),
+        )
+        seconds = agreed.side_by_side + agreed.alone  # the curvature's among them
+        number_seconds = seconds * scenario.agree_threads / agree_numbers(shape, spread, sets)
+        own = replace(own, number_seconds=number_seconds, curve_seconds=0.0, eigen_seconds=0.0)
+        bench.runs.setdefault("agreements", {})[scenario.words()] = asdict(agreed)
+    return plan_scheme(shape, rates, spread, own, sets)
 
 
 def counted_round(bench: Bench, scenario: Scenario) -> tuple[Setting, Inspected]:

@@ -53,8 +53,9 @@ def heard(hosts: int, rule: type[Sum] | type[Spectral] = Heard) -> list[tuple[di
     return run_logical(hosts, host, patience=30)
 
 
-@pytest.mark.parametrize("hosts", [1, 2, 4, 9])
-def test_all_hosts_hear_of_the_twins_curvature(hosts: int) -> None:
+@pytest.mark.parametrize(("hosts", "piece"), [(1, 1024), (1, 4), (2, 1024), (2, 5), (4, 1024), (9, 1024)])
+def test_all_hosts_hear_of_the_twins_curvature(hosts: int, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("any2vec.sync.base.curvature.PIECE", piece)
     tables, found = start_tables(), heard(hosts)
     tables["input"][:5] *= 3
     known = len(tables["input"]) - 2

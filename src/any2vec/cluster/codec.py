@@ -178,7 +178,7 @@ def unpack_ids(part: Part, num_rows: int) -> np.ndarray:
     if array.dtype == np.uint8:
         if array.size not in (0, -(-num_rows // 8)):
             raise MessageError(f"A host speaks of {8 * array.size} rows of a block of {num_rows} rows.")
-        return np.flatnonzero(np.unpackbits(array, count=num_rows)) if array.size else np.empty(0, np.int64)
+        return np.flatnonzero(np.unpackbits(array, count=num_rows).view(bool)) if array.size else np.empty(0, np.int64)
     if array.dtype.kind not in "iu":
         raise MessageError(f"A host speaks of rows by numbers of type {array.dtype}.")
     ids = array.astype(np.int64)

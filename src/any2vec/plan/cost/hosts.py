@@ -71,12 +71,12 @@ class Costs:
     inspect_items_per_s: float = 8e6
     number_seconds: float = 1.5e-9
     """merging, comparing or gathering one number of a row"""
-    byte_seconds: float = 1.5e-9
+    byte_seconds: float = 7e-10
     """copying and checking one byte that is sent or received"""
     message_seconds: float = 1e-4
-    curve_seconds: float = 2e-10
+    curve_seconds: float = 9e-11
     """of each number of a row that its owner holds, times the dimension: second moments, and a turn to eigenvectors"""
-    eigen_seconds: float = 8e-10
+    eigen_seconds: float = 3.5e-10
     """of the eigenvectors of a table's curvature, times the dimension cubed; a thread each"""
     threads: int = 1
     """that share this work"""

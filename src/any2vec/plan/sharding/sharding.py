@@ -119,7 +119,7 @@ class Striped(Blocks):
         """place of the first row of each round of the cards"""
 
     def marked(self, flag_V: np.ndarray) -> np.ndarray:
-        return np.flatnonzero(self.by_place(flag_V))
+        return np.flatnonzero(self.by_place(flag_V) != 0)  # of bool it is several times as fast
 
     def by_place(self, value_V: np.ndarray) -> np.ndarray:
         """What stands beside rows, (V,), in the order of their places."""

@@ -31,6 +31,8 @@ from any2vec.plan.cost.volume import CURVATURE
 from any2vec.plan.sharding.sharding import Striped, contiguous_bounds
 from any2vec.sync.base.pool import ThreadPool
 
+PIECE = 1024
+"""rows whose moment a thread adds up by itself; the same whatever the threads, so that the sum has the same bits"""
 _ONE_THREAD = Lock()
 """held while BLAS has one thread for each caller: its own would fight those of hosts, and may give other bits"""
 
@@ -119,8 +121,12 @@ class Curvatures:
 
     def slices(self) -> list[Part]:
         """What this host's rows add to the slice of the sums that each host adds up, by rank."""
-        moments = self._pool.each(self._moment, self._names)
-        own_M = np.concatenate([moment_DD[np.tril_indices(len(moment_DD))] for moment_DD in moments], dtype="f4")
+        pieces = [(name, at) for name in self._names for at in range(0, len(self._weights[name]), PIECE)]
+        found = zip(pieces, self._pool.each(self._moment, pieces), strict=True)
+        totals = {name: np.zeros((dim, dim)) for name, dim in zip(self._names, self._dims, strict=True)}
+        for (name, _), moment_DD in found:
+            totals[name] += moment_DD
+        own_M = np.concatenate([total_DD[np.tril_indices(len(total_DD))] for total_DD in totals.values()], dtype="f4")
         return [Part("dense", own_M[start:stop]) for start, stop in pairwise(self._bounds)]
 
     def sum(self, slices: Sequence[Part]) -> Part:
@@ -139,11 +145,12 @@ class Curvatures:
             assert isinstance(rule, Curved)
             rule.prepare(Curvature(np.maximum(value_D, 0.0), vector_DD, rate * self._updates[name]))
 
-    def _moment(self, name: str) -> np.ndarray:
-        """The sum of w y y^T over the own rows, float64 (D, D), its lower triangle."""
-        rows_BD = self._blocks[name].rows
+    def _moment(self, piece: tuple[str, int]) -> np.ndarray:
+        """The sum of w y y^T over a piece of the own rows, float64 (D, D), its lower triangle."""
+        name, start = piece
+        rows_BD = self._blocks[name].rows[start : start + PIECE]
         moment_DD = np.zeros((rows_BD.shape[1], rows_BD.shape[1]))
-        add_moment(rows_BD, self._weights[name], moment_DD)
+        add_moment(rows_BD, self._weights[name][start : start + PIECE], moment_DD)
         return moment_DD
 
     def _triangles(self, whole_M: np.ndarray) -> list[np.ndarray]:
