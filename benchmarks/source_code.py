@@ -78,8 +78,9 @@ def code_of(ran: Ran) -> Code:
 
 
 def narrowed(code: Code, noted: Code) -> Code:
-    """Files of both, by the functions that were noted."""
-    return code_of({path: set() for path in code} | _ran(noted))
+    """Its files, by the functions of them that were noted."""
+    known = _ran(noted)
+    return code_of({path: known.get(path, set()) for path in code})
 
 
 def changed_since(code: Mapping[str, str | list[str]]) -> list[str]:

@@ -48,6 +48,7 @@ class CalledFunctions:
 def imported() -> set[str]:
     """Files of the project that this process has imported, or that it runs."""
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    files += sys.orig_argv[1:2]  # a script that has ended: its module knows its file no more
     return {path for name in files if name and name.endswith(".py") and (path := _own(name))}
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from benchmarks.bench import ROOT, Bench, Done
+from benchmarks import source_code
+from benchmarks.bench import ROOT, Bench, Done, script_of
 from benchmarks.graphs.learned.runs import Asked, Graph, beside, kept_runs, of_any2vec, of_script, points
 from benchmarks.graphs.table import TABLE
 from benchmarks.table import RowError
@@ -74,6 +76,18 @@ def test_a_request_names_flags_and_seed_and_no_folder(tmp_path: Path) -> None:
         for model, seed, epochs in (("gcn", 1, 2), ("gat", 1, 2), ("gcn", 2, 2), ("gcn", 1, 3))
     ]
     assert len({run.request for run in runs}) == 4 and str(tmp_path) not in str(runs)
+
+
+def test_a_script_that_ran_is_code_that_ran(tmp_path: Path) -> None:
+    """And what any2vec runs is none of a peer's run, though the row has noted both."""
+    script = script_of("rounds.py")
+    noted = os.environ | source_code.tracing(tmp_path)
+    subprocess.run([sys.executable, str(script), "1"], env=noted, check=True, timeout=100)
+    path = script.relative_to(ROOT).as_posix()
+    code = source_code.code_of(source_code.traced(tmp_path))
+    assert list(code) == [path]
+    called = source_code.code_of({path: None, "src/any2vec/units.py": {"size"}})
+    assert list(source_code.narrowed(code, called)) == [path]
 
 
 def test_points_are_compared_seed_by_seed() -> None:
