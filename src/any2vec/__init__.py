@@ -49,7 +49,9 @@ if TYPE_CHECKING:
     from any2vec.models.layers.classifier import NodeClassifier
     from any2vec.models.layers.ga_mlp import GAMLP
     from any2vec.models.networks.classifier import NetworkClassifier
-    from any2vec.models.networks.config import APPNP, GAT, GCN, GIN, GINE, RGCN, SGC, GATv2, GraphSAGE, OwnModule
+    from any2vec.models.networks.config.layers import APPNP, GAT, GCN, GIN, GINE, SGC, GATv2, GraphSAGE
+    from any2vec.models.networks.config.own import OwnModule
+    from any2vec.models.networks.config.relational import RGCN
     from any2vec.models.networks.encoder import NetworkEncoder
     from any2vec.models.recommend.config import ALS, BPR, Item2Vec
     from any2vec.models.recommend.recommender import Recommender
@@ -97,7 +99,9 @@ _NAMES = {
     "models.layers.classifier": ["NodeClassifier"],
     "models.layers.ga_mlp": ["GAMLP"],
     "models.networks.classifier": ["NetworkClassifier"],
-    "models.networks.config": ["APPNP", "GAT", "GATv2", "GCN", "GIN", "GINE", "GraphSAGE", "OwnModule", "RGCN", "SGC"],
+    "models.networks.config.layers": ["APPNP", "GAT", "GATv2", "GCN", "GIN", "GINE", "GraphSAGE", "SGC"],
+    "models.networks.config.own": ["OwnModule"],
+    "models.networks.config.relational": ["RGCN"],
     "models.networks.encoder": ["NetworkEncoder"],
     "models.recommend.config": ["ALS", "BPR", "Item2Vec"],
     "models.recommend.recommender": ["Recommender"],

@@ -16,7 +16,9 @@ import torch
 import any2vec
 from any2vec import GCN, AttributedGraph, GraphSAGE, InputError
 from any2vec.models.networks.batches import Batch, LearnerData, SubgraphBatches
-from any2vec.models.networks.config import GAT, GIN, RGCN, GraphNetwork
+from any2vec.models.networks.config.base import GraphNetwork
+from any2vec.models.networks.config.layers import GAT, GIN
+from any2vec.models.networks.config.relational import RGCN
 from any2vec.models.networks.learner import GraphLearner
 from any2vec.models.networks.network import Block, block_of
 from any2vec.nn.aggregate import Neighbors, aggregate

@@ -15,7 +15,7 @@ import torch
 from any2vec import GCN, GraphSAGE, InputError, StorageError
 from any2vec.data.attributed.features import FeatureRows
 from any2vec.models.networks import inference as module
-from any2vec.models.networks.config import APPNP, GAT, GIN, SGC, GATv2
+from any2vec.models.networks.config.layers import APPNP, GAT, GIN, SGC, GATv2
 from any2vec.models.networks.inference import Inference
 from any2vec.models.networks.network import Network, block_of
 from any2vec.types import Csr

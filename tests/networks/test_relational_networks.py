@@ -17,7 +17,9 @@ import any2vec
 from any2vec import AttributedGraph, FormatError, InputError, NetworkClassifier, NodeOptions
 from any2vec.data.attributed.features import FeatureRows, NodeNumbers
 from any2vec.data.attributed.relations import RelationalCsr, Relations, relational_csr
-from any2vec.models.networks.config import GCN, NETWORK, RGCN
+from any2vec.models.networks.config.base import NETWORK
+from any2vec.models.networks.config.layers import GCN
+from any2vec.models.networks.config.relational import RGCN
 from any2vec.models.networks.inference import Inference
 from any2vec.models.networks.network import block_of, blocks_of, network_of
 from any2vec.models.networks.sizing import least_inference_bytes

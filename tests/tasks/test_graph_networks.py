@@ -19,7 +19,9 @@ import any2vec
 from any2vec import GCN, AttributedGraph, DataError, FormatError, GraphSAGE, InputError, NetworkClassifier, NodeOptions
 from any2vec.data.attributed.predictions import Predicted
 from any2vec.evaluate.graph.scores import score_of
-from any2vec.models.networks.config import APPNP, GAT, GIN, NETWORK, RGCN, SGC, GATv2
+from any2vec.models.networks.config.base import NETWORK
+from any2vec.models.networks.config.layers import APPNP, GAT, GIN, SGC, GATv2
+from any2vec.models.networks.config.relational import RGCN
 from any2vec.models.networks.network import Block, GcnLayer, Network, SageLayer, block_of, blocks_of
 from any2vec.plan.sharding.node_orders import node_order
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler

@@ -24,7 +24,8 @@ import torch  # noqa: E402
 
 from any2vec.data.attributed.features import FeatureRows  # noqa: E402
 from any2vec.models.networks.batches import LearnerData  # noqa: E402
-from any2vec.models.networks.config import GCN, GraphNetwork, GraphSAGE  # noqa: E402
+from any2vec.models.networks.config.base import GraphNetwork  # noqa: E402
+from any2vec.models.networks.config.layers import GCN, GraphSAGE  # noqa: E402
 from any2vec.models.networks.learner import GraphLearner  # noqa: E402
 from any2vec.types import Csr, ProgressLine, Round, Span, Work  # noqa: E402
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from any2vec.data.graph.reader import read_graph
-from any2vec.models.networks.config import GraphSAGE
+from any2vec.models.networks.config.layers import GraphSAGE
 from any2vec.models.networks.hot_rows import SCORES, Asked, highest
 from any2vec.plan.lookahead.oracle import NextUseOracle
 from any2vec.plan.order.clusters import ClusterOrder

@@ -27,7 +27,7 @@ from torch import nn  # noqa: E402
 
 from any2vec.data.attributed.features import FeatureRows  # noqa: E402
 from any2vec.models.modules.network import ModuleNetwork, degrees_of  # noqa: E402
-from any2vec.models.networks.config import OwnModule  # noqa: E402
+from any2vec.models.networks.config.own import OwnModule  # noqa: E402
 from any2vec.models.networks.inference import Inference  # noqa: E402
 from any2vec.types import Csr  # noqa: E402
 

@@ -21,7 +21,7 @@ from any2vec.errors import DataError, InputError
 from any2vec.estimators.base import config_of, options_of, with_parameters
 from any2vec.estimators.classifiers import classes_named
 from any2vec.evaluate.graph.scores import score_of
-from any2vec.models.networks.config import GraphNetwork, objective_name
+from any2vec.models.networks.config.base import GraphNetwork, objective_name
 from any2vec.tasks.graphs.build import is_given
 from any2vec.tasks.graphs.edges import TRIPLES
 from any2vec.tasks.graphs.nodes import Nodes, node_labels, node_splits

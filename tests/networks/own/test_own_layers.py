@@ -19,7 +19,7 @@ from any2vec.data.attributed.features import FeatureRows
 from any2vec.errors import InputError
 from any2vec.models.modules.network import ModuleNetwork
 from any2vec.models.networks import inference as inference_module
-from any2vec.models.networks.config import OwnModule
+from any2vec.models.networks.config.own import OwnModule
 from any2vec.models.networks.inference import Inference, inference_over
 from any2vec.nn.layerwise.cut import cut
 from any2vec.nn.layerwise.trace import NotTracedError

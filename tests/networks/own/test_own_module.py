@@ -22,7 +22,7 @@ from any2vec import InputError, NetworkClassifier, OwnModule
 from any2vec.cli.app import app
 from any2vec.models.modules.imported import factory_at
 from any2vec.models.modules.network import ModuleNetwork
-from any2vec.models.networks.config import GraphNetwork
+from any2vec.models.networks.config.base import GraphNetwork
 
 PLACE = "tests.networks.own.own_modules:Residual"
 ARGUMENTS = '{"hidden": 8}'

@@ -11,7 +11,7 @@ from torch import nn
 from any2vec.errors import InputError
 
 if TYPE_CHECKING:
-    from any2vec.models.networks.config import GraphNetwork
+    from any2vec.models.networks.config.base import GraphNetwork
 
 _LAYERED = ("graphsage", "gcn", "gat", "gatv2", "gin", "gine")
 _Step = tuple[Any, str]

@@ -26,7 +26,7 @@ from any2vec.nn.layerwise.trace import NotTracedError, first_line, small_graph
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 
 if TYPE_CHECKING:
-    from any2vec.models.networks.config import OwnModule
+    from any2vec.models.networks.config.own import OwnModule
     from any2vec.models.networks.network import Block
 
 _SEEDS = 10

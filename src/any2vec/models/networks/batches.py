@@ -21,7 +21,8 @@ from any2vec.data.attributed.edge_features import FeaturedCsr
 from any2vec.data.attributed.features import FeatureRows, NodeNumbers
 from any2vec.data.attributed.relations import RelationalCsr
 from any2vec.data.attributed.row_file import Reads
-from any2vec.models.networks.config import RGCN, SUBGRAPHS, GraphNetwork
+from any2vec.models.networks.config.base import SUBGRAPHS, GraphNetwork
+from any2vec.models.networks.config.relational import RGCN
 from any2vec.models.networks.features import CachedFeatures
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of, fixed_sums
 from any2vec.models.networks.node_order import OrderedFeatures

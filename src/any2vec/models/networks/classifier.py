@@ -18,21 +18,10 @@ from any2vec.data.attributed.predictions import class_shares
 from any2vec.data.attributed.relations import RelationalCsr, Relations, relational_csr
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
-from any2vec.models.networks.config import (
-    APPNP,
-    GAT,
-    GCN,
-    GIN,
-    GINE,
-    NETWORK,
-    RGCN,
-    SGC,
-    GATv2,
-    GraphNetwork,
-    GraphSAGE,
-    OwnModule,
-    objective_name,
-)  # fmt: skip
+from any2vec.models.networks.config.base import NETWORK, GraphNetwork, objective_name
+from any2vec.models.networks.config.layers import APPNP, GAT, GCN, GIN, GINE, SGC, GATv2, GraphSAGE
+from any2vec.models.networks.config.own import OwnModule
+from any2vec.models.networks.config.relational import RGCN
 from any2vec.types import Csr, State
 
 if TYPE_CHECKING:

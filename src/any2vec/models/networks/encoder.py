@@ -18,7 +18,7 @@ from any2vec.models.networks.classifier import (
     read_network,
     write_network,
 )  # fmt: skip
-from any2vec.models.networks.config import GraphNetwork, objective_name
+from any2vec.models.networks.config.base import GraphNetwork, objective_name
 from any2vec.types import State
 
 if TYPE_CHECKING:

@@ -28,7 +28,8 @@ from any2vec.data.attributed.relations import RelationalCsr
 from any2vec.data.attributed.scratch import GrowingRows
 from any2vec.errors import InputError
 from any2vec.kernels.common.ranges import positions_in
-from any2vec.models.networks.config import GraphNetwork, OwnModule
+from any2vec.models.networks.config.base import GraphNetwork
+from any2vec.models.networks.config.own import OwnModule
 from any2vec.models.networks.network import Block, block_of, blocks_of
 from any2vec.models.networks.sizing import (
     FLOAT,

@@ -20,7 +20,7 @@ from any2vec.data.attributed.relations import Relations
 from any2vec.data.attributed.row_file import Reads
 from any2vec.errors import InputError
 from any2vec.models.networks.batches import Batch, Features, LearnerData, WholeBatches, batches_of
-from any2vec.models.networks.config import GraphNetwork
+from any2vec.models.networks.config.base import GraphNetwork
 from any2vec.models.networks.inference import Inference, inference_over
 from any2vec.models.networks.network import load_weights, make_network
 from any2vec.models.networks.objectives import objective_of

@@ -15,19 +15,10 @@ from torch import nn
 
 from any2vec.data.attributed.edge_features import FeaturedCsr
 from any2vec.data.attributed.relations import RelationalCsr, Relations
-from any2vec.models.networks.config import (
-    APPNP,
-    GAT,
-    GIN,
-    GINE,
-    RGCN,
-    SGC,
-    AttentionNetwork,
-    GraphNetwork,
-    GraphSAGE,
-    LayeredNetwork,
-    OwnModule,
-)
+from any2vec.models.networks.config.base import GraphNetwork, LayeredNetwork
+from any2vec.models.networks.config.layers import APPNP, GAT, GIN, GINE, SGC, AttentionNetwork, GraphSAGE
+from any2vec.models.networks.config.own import OwnModule
+from any2vec.models.networks.config.relational import RGCN
 from any2vec.models.networks.sizing import LEAST_ROWS, feature_columns, gine_columns, relation_columns
 from any2vec.models.networks.skips import Jumping, Residual, dropped
 from any2vec.nn.aggregate import Neighbors, aggregate

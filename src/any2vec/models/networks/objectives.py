@@ -16,7 +16,7 @@ import torch
 
 from any2vec.evaluate.graph.scores import auc_of_pairs, metric_of, ranking_of_pairs, score_of
 from any2vec.models.networks.batches import LearnerData, Seeds
-from any2vec.models.networks.config import GraphNetwork, ObjectiveNetwork
+from any2vec.models.networks.config.base import GraphNetwork, ObjectiveNetwork
 from any2vec.models.networks.inference import Inference
 from any2vec.models.networks.network import Network
 from any2vec.plan.order.clusters import ClusterOrder

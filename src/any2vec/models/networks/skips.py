@@ -17,7 +17,7 @@ from torch import nn
 from any2vec.nn.dropout import dropout
 
 if TYPE_CHECKING:
-    from any2vec.models.networks.config import LayeredNetwork
+    from any2vec.models.networks.config.base import LayeredNetwork
     from any2vec.models.networks.network import Block
 
 _PIECE = 8192

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from any2vec.data.attributed.graph import AttributedGraph, is_attributed
 from any2vec.errors import InputError
-from any2vec.models.networks.config import GraphNetwork, objective_name
+from any2vec.models.networks.config.base import GraphNetwork, objective_name
 from any2vec.models.networks.sizing import FLOAT
 from any2vec.tasks.graphs.options import CacheOptions
 from any2vec.tasks.graphs.planning import NetworkPlan, needed_parts, plan_network, with_lists

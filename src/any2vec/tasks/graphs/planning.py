@@ -12,18 +12,10 @@ from typing import Any, NamedTuple
 
 from any2vec.errors import InputError
 from any2vec.models.modules.sizes import ModuleSizes
-from any2vec.models.networks.config import (
-    APPNP,
-    GINE,
-    RGCN,
-    SGC,
-    SUBGRAPHS,
-    AttentionNetwork,
-    GraphNetwork,
-    LayeredNetwork,
-    OwnModule,
-    objective_name,
-)  # fmt: skip
+from any2vec.models.networks.config.base import SUBGRAPHS, GraphNetwork, LayeredNetwork, objective_name
+from any2vec.models.networks.config.layers import APPNP, GINE, SGC, AttentionNetwork
+from any2vec.models.networks.config.own import OwnModule
+from any2vec.models.networks.config.relational import RGCN
 from any2vec.models.networks.sizing import (
     FLOAT,
     distinct,

@@ -15,7 +15,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
 from any2vec.evaluate.graph.scores import pair_scores
 from any2vec.models.networks.classifier import NetworkClassifier
-from any2vec.models.networks.config import GraphNetwork, objective_name
+from any2vec.models.networks.config.base import GraphNetwork, objective_name
 from any2vec.models.networks.encoder import NetworkEncoder
 from any2vec.types import State
 

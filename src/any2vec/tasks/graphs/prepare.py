@@ -20,13 +20,9 @@ from any2vec.errors import DataError, InputError
 from any2vec.evaluate.graph.split import hold_out
 from any2vec.models.networks.batches import LearnerData, fanouts_by_relation
 from any2vec.models.networks.classifier import edges_for
-from any2vec.models.networks.config import (
-    GINE,
-    RGCN,
-    GraphNetwork,
-    ObjectiveNetwork,
-    objective_name,
-)  # fmt: skip
+from any2vec.models.networks.config.base import GraphNetwork, ObjectiveNetwork, objective_name
+from any2vec.models.networks.config.layers import GINE
+from any2vec.models.networks.config.relational import RGCN
 from any2vec.sampling.walks import is_symmetric
 from any2vec.tasks.graphs.build import BuildOptions, is_given, write_graph
 from any2vec.tasks.graphs.edges import TRIPLES

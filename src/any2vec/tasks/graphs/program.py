@@ -19,7 +19,8 @@ from any2vec.errors import FormatError
 from any2vec.evaluate.graph.scores import auc_of_pairs, metric_of, ranking_of_pairs, score_of
 from any2vec.models.networks.batches import LearnerData
 from any2vec.models.networks.classifier import NetworkClassifier, nodes_digest
-from any2vec.models.networks.config import NETWORK, OwnModule, objective_name
+from any2vec.models.networks.config.base import NETWORK, objective_name
+from any2vec.models.networks.config.own import OwnModule
 from any2vec.models.networks.encoder import NetworkEncoder
 from any2vec.models.networks.features import CachedFeatures
 from any2vec.models.networks.hot_rows import SCORES, Asked, highest

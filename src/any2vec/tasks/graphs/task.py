@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from any2vec import machine
 from any2vec.cluster.launch.join import check_torch
 from any2vec.errors import InputError
-from any2vec.models.networks.config import OwnModule, objective_name
+from any2vec.models.networks.config.base import objective_name
+from any2vec.models.networks.config.own import OwnModule
 from any2vec.options.storage import StorageOptions
 from any2vec.tasks.graphs.options import CacheOptions
 from any2vec.train.task import RUN, Nouns, Task
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _ONE = "graph networks train on one host"
 _DENSE = "it has no table of rows"
 _CONFIG = "any2vec.models.networks.config"
+_LAYERS = f"{_CONFIG}.layers"
 
 
 class Graphs(Task):
@@ -36,9 +38,10 @@ class Graphs(Task):
     title = "nodes with features"
     rank = 45
     models: ClassVar = {
-        "graphsage": f"{_CONFIG}:GraphSAGE", "gcn": f"{_CONFIG}:GCN", "gat": f"{_CONFIG}:GAT",
-        "gatv2": f"{_CONFIG}:GATv2", "gin": f"{_CONFIG}:GIN", "gine": f"{_CONFIG}:GINE", "rgcn": f"{_CONFIG}:RGCN",
-        "appnp": f"{_CONFIG}:APPNP", "sgc": f"{_CONFIG}:SGC", "module": f"{_CONFIG}:OwnModule",
+        "graphsage": f"{_LAYERS}:GraphSAGE", "gcn": f"{_LAYERS}:GCN", "gat": f"{_LAYERS}:GAT",
+        "gatv2": f"{_LAYERS}:GATv2", "gin": f"{_LAYERS}:GIN", "gine": f"{_LAYERS}:GINE",
+        "rgcn": f"{_CONFIG}.relational:RGCN", "appnp": f"{_LAYERS}:APPNP", "sgc": f"{_LAYERS}:SGC",
+        "module": f"{_CONFIG}.own:OwnModule",
     }  # fmt: skip
     about: ClassVar = {
         "graphsage": "classes of nodes by own and sampled neighbors' features (GraphSAGE)",
