@@ -106,7 +106,7 @@ def test_evaluate_and_report(place: Path) -> None:
     )
     labels = ["--task", "nodes", "--data", str(place / "labels.txt"), "--fractions", "0.5", "--shuffles", "3"]
     assert run("evaluate", nodes, *labels)["scores"][0]["micro_f1"] > 0.9
-    assert "micro f1" in invoke("evaluate", nodes, *labels).stdout
+    assert "micro F1" in invoke("evaluate", nodes, *labels).stdout
     assert len((place / "nodes" / "evaluation.jsonl").read_text().splitlines()) == 1
     page = Path(run("report", nodes)["page"])
     assert page.is_file() and "micro" in page.read_text()

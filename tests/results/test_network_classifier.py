@@ -53,7 +53,7 @@ def test_parameters_are_the_fields_of_the_models() -> None:
     other = clone(one)
     assert other is not one and other.get_params() == one.get_params() and is_classifier(other)
     assert other.set_params(hidden=4).hidden == 4 and one.hidden == 16
-    with pytest.raises(TypeError, match="hiden"):
+    with pytest.raises(InputError, match="hiden"):
         GraphNetworkClassifier(hiden=3)
 
 

@@ -37,7 +37,7 @@ from spreads import spread
 NUM_TRAIN, NUM_TEST = 6000, 400
 MODEL = any2vec.ComplEx(dim=32, batch_size=200)
 SMALL = any2vec.RotatE(dim=8, batch_size=100, num_negatives=30, degree_share=0.5)
-MEMORY: dict[str, Any] = {"epochs": 2, "threads": 1, "storage": "2GB"}
+MEMORY: dict[str, Any] = {"epochs": 2, "threads": 1, "storage": "8GB"}
 TWO = any2vec.HostOptions(logical_hosts=2)
 
 
@@ -320,19 +320,19 @@ def test_too_many_hosts() -> None:
 def test_what_is_refused(files: tuple[Path, Path], tmp_path: Path) -> None:
     for options, said in (
         (
-            {"logical_hosts": 2, "memory": "2GB", "order": "hilbert"},
+            {"logical_hosts": 2, "memory": "8GB", "order": "hilbert"},
             "order hilbert is for one host; several hosts have a plan",
         ),
-        ({"logical_hosts": 2, "memory": "2GB"}, "say which one, as out"),
+        ({"logical_hosts": 2, "memory": "8GB"}, "say which one, as out"),
         (
             {"logical_hosts": 2, "memory": "1MB", "out": tmp_path / "out"},
             r"shared by 2 hosts, needs memory \d+MB at least",
         ),
         (
-            {"logical_hosts": 2, "sync": "mean", "memory": "2GB"},
+            {"logical_hosts": 2, "sync": "mean", "memory": "8GB"},
             "sync is for hosts that hold all rows: with memory hosts exchange partitions of one table",
         ),
-        ({"link": "1Gbit", "memory": "2GB"}, "--link .* is for several hosts"),
+        ({"link": "1Gbit", "memory": "8GB"}, "--link .* is for several hosts"),
     ):
         with pytest.raises(InputError, match=said):
             any2vec.fit(SMALL, files[0], **spread(**options))
@@ -351,15 +351,15 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -
         *["--dim", "8", "--epochs", "2", "--threads", "1", "--out"],
         out,
     ]
-    found = CliRunner().invoke(app, [*train, "--memory", "2GB", "--logical-hosts", "2", "--quiet", "--json"])
+    found = CliRunner().invoke(app, [*train, "--memory", "8GB", "--logical-hosts", "2", "--quiet", "--json"])
     assert found.exit_code == 0, found.output
     summary = json.loads(found.stdout)
     assert [summary[name] for name in ("partitions", "capacity", "hosts", "held_twice")] == [8, 3, 2, 0]
     assert sum(summary["bytes_by_kind"].values()) >= summary["partition_bytes_sent"] + summary["round_bytes_sent"]
-    shown = CliRunner().invoke(app, [*train, "--memory", "2GB", "--logical-hosts", "2", "--overwrite"])
+    shown = CliRunner().invoke(app, [*train, "--memory", "8GB", "--logical-hosts", "2", "--overwrite"])
     assert shown.exit_code == 0 and "3 of 8 partitions in memory" in shown.output and "between them" in shown.output
     reported = CliRunner().invoke(
-        app, [*train, "--memory", "2GB", "--logical-hosts", "2", "--sync", "mean", "--overwrite"]
+        app, [*train, "--memory", "8GB", "--logical-hosts", "2", "--sync", "mean", "--overwrite"]
     )
     assert reported.exit_code == 2 and "with memory hosts exchange partitions" in reported.stderr + reported.stdout
 
