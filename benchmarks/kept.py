@@ -34,7 +34,10 @@ class KeptRun:
 
     @classmethod
     def read(cls, path: Path) -> KeptRun | None:
-        return cls(**json.loads(path.read_text())) if path.exists() else None
+        """None where there is none, or it has not what a kept run has by now: it is made again."""
+        found = json.loads(path.read_text()) if path.exists() else {}
+        needed = {"request", "commit", "processor", "code", "run"}
+        return cls(**found) if needed <= found.keys() <= needed | {"confirmed"} else None
 
     def write(self, path: Path) -> None:
         """Without folders and hosts: it is to be committed."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from any2vec.sync.base.pool import Item, Result, ThreadPool
 
@@ -275,10 +276,11 @@ def agreement_of(found: Inspected, rule: str, dim: int, bits: int, threads: int,
     spent, alone, took = [], [], []
     for _ in range(LATEST + 1):
         others.seconds, pool.took, began = 0.0, [], time.thread_time()
-        tracked = tracker.pull(tracked)
-        tracker.put(tracked)
-        outgoing = tracker.packed_changes(tracked) if bits < 32 else tracker.packed_values(tracked)
-        tracked = tracker.push(tracked, outgoing, bits < 32, tracker.needed(0, round_))
+        with threadpool_limits(limits=1, user_api="blas"):  # as runs have it
+            tracked = tracker.pull(tracked)
+            tracker.put(tracked)
+            outgoing = tracker.packed_changes(tracked) if bits < 32 else tracker.packed_values(tracked)
+            tracked = tracker.push(tracked, outgoing, bits < 32, tracker.needed(0, round_))
         spent.append(time.thread_time() - began - others.seconds)
         alone.append(spent[-1] - sum(map(sum, pool.took)))
         took.append(pool.took)

@@ -56,13 +56,10 @@ class Scenario:
     rounds: int = 48
     bits: int = 8
     is_overlapped: bool = False
-    agree_threads: int = THREADS
-    """threads of a host that inspect, merge, copy and check"""
 
     def words(self) -> str:
         """For people."""
-        extra = [f"{self.agree_threads} threads agree" if self.agree_threads > 1 else "one thread agrees"]
-        extra += ["overlapped"] if self.is_overlapped else []
+        extra = [f"{THREADS} threads agree", *(["overlapped"] if self.is_overlapped else [])]
         return f"{self.rule}, {self.scheme}, {self.rounds} rounds, {self.bits} bits, {', '.join(extra)}"
 
 
@@ -116,14 +113,14 @@ def speedup(bench: Bench, scenario: Scenario, pace: float, costs: Costs | None =
         link=parse_link(LINK), is_overlapped=scenario.is_overlapped, is_curved=is_curved(scenario.rule),
     )  # fmt: skip
     own = costs or replace(Costs(), inspect_items_per_s=inspected.items / inspected.seconds)
-    own, sets = replace(own, threads=scenario.agree_threads), inspected.of(scenario.scheme)
+    own, sets = replace(own, threads=THREADS), inspected.of(scenario.scheme)
     if costs is None:
         agreed = bench.once(
             ("agreed", scenario.rule, scenario.rounds, scenario.bits),
             lambda: agreement_of(inspected, scenario.rule, DIM, scenario.bits, THREADS, MEMORY_BANDWIDTH),
         )
         seconds = agreed.side_by_side + agreed.alone  # the curvature's among them
-        number_seconds = seconds * scenario.agree_threads / agree_numbers(shape, spread, sets)
+        number_seconds = seconds * THREADS / agree_numbers(shape, spread, sets)
         own = replace(own, number_seconds=number_seconds, curve_seconds=0.0, eigen_seconds=0.0)
         bench.runs.setdefault("agreements", {})[scenario.words()] = asdict(agreed)
     return plan_scheme(shape, rates, spread, own, sets)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from benchmarks.table import NotMeasuredError
 
@@ -16,11 +17,11 @@ ROOT = Path("/sys/fs/cgroup/cpu")
 PERIOD = 0.01
 """seconds: a host runs for its share of this, then rests; ten times as often as the kernel's default, so that what
 takes some milliseconds is slowed down evenly"""
-_JANITOR = """cat >/dev/null
+_JANITOR = """made=$(cat)
 for turn in $(seq 100); do
     left=
-    for folder in "$0" "$@"; do
-        for process in $(cat "$folder/cgroup.procs"); do kill -9 "$process"; done
+    for folder in $made; do
+        for process in $(cat "$folder/cgroup.procs"); do [ "$process" -gt 0 ] && kill -9 "$process"; done
         rmdir "$folder"
         [ -d "$folder" ] && left=1
     done
@@ -76,22 +77,25 @@ def control_groups(wanted: Mapping[Path, Mapping[str, object]]) -> Iterator[None
         NotMeasuredError: there is no such control group here, or no right to make one.
     """
     janitor = subprocess.Popen(
-        ["sh", "-c", _JANITOR, *map(str, wanted)],
+        ["sh", "-c", _JANITOR],
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
+    assert janitor.stdin is not None
     try:
         for folder, settings in wanted.items():
-            _make(folder, settings)
+            _make(folder, settings, janitor.stdin)
         yield
     finally:
-        assert janitor.stdin is not None
         janitor.stdin.close()
         janitor.wait()
 
 
-def _make(folder: Path, settings: Mapping[str, object]) -> None:
+def _make(folder: Path, settings: Mapping[str, object], janitor: IO[bytes]) -> None:
+    """Make a group, and tell the janitor of it: one that was there before is another's."""
     try:
         folder.mkdir()
+        janitor.write(f"{folder}\n".encode())
+        janitor.flush()
         for name, value in settings.items():
             (folder / name).write_text(str(value))
     except OSError as error:

@@ -59,5 +59,25 @@ def test_what_is_missing_stays_a_type_error_and_the_signature_stays() -> None:
 def test_names_elsewhere_stand_for_what_there_is() -> None:
     """None of them is an option of ours, and each stands for one."""
     ours = {*inspect.signature(any2vec.fit).parameters}
-    ours |= {item.name for kind in (any2vec.SkipGram, any2vec.GraphSAGE) for item in dataclasses.fields(kind)}
-    assert not ours & ELSEWHERE.keys() and {*ELSEWHERE.values()} <= ours
+    kinds = (any2vec.SkipGram, any2vec.GraphSAGE, any2vec.APPNP)
+    ours |= {item.name for kind in kinds for item in dataclasses.fields(kind)}
+    assert not ours & ELSEWHERE.keys() and {name for names in ELSEWHERE.values() for name in names} <= ours
+
+
+@pytest.mark.parametrize(
+    ("model", "option", "end"),
+    [
+        ("als", "alpha", r"ALS\(alpha=\.\.\.\)"),  # its own field comes before what others mean by it
+        ("appnp", "alpha", r"APPNP\(teleport=\.\.\.\)"),
+        ("skipgram", "alpha", r"SkipGram\(learning_rate=\.\.\.\)"),
+        (any2vec.SkipGram, "dim", r"SkipGram\(dim=\.\.\.\)"),
+    ],
+)
+def test_a_models_own_names_come_first(model: object, option: str, end: str) -> None:
+    with pytest.raises(any2vec.InputError, match=end):
+        any2vec.fit(model, [["a", "b"]], **{option: 1})  # type: ignore[arg-type]
+
+
+def test_estimators_know_names_elsewhere() -> None:
+    with pytest.raises(any2vec.InputError, match="did you mean 'dim'"):
+        any2vec.WordEmbedder(vector_size=100)

@@ -106,7 +106,7 @@ def whole_graph(
         flags = ("--sampling", "full-graph", "--epochs", epochs, *PUBLISHED.get(model, ()))
         asked[name, model, OURS] = [of_any2vec(bench, graph, model, seed, *flags) for seed, graph in graphs.items()]
         asked[name, model, PYG] = [
-            of_script(bench.ours, "pyg_full_graph.py", graph, model, epochs, seed) for seed, graph in graphs.items()
+            of_script(bench, OURS, "pyg_full_graph.py", graph, model, epochs, seed) for seed, graph in graphs.items()
         ]
     found = {key: points(runs) for key, runs in kept_runs(bench, asked).items()}
     bench.runs |= {f"{name} {model}": {side: found[name, model, side] for side in (OURS, PYG)} for name, model in cases}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from benchmarks.graphs.learned.runs import (
     of_any2vec,
     points,
     seeds_of,
+    versions,
 )
 from benchmarks.table import Measure, Reading, Row
 
@@ -74,14 +76,14 @@ def _vectors(bench: Bench, graph: Graph, labels: Path, epochs: int, seed: int) -
         run.make()
         return _probed(bench, out, labels)
 
-    return Asked((*of_any2vec(bench, graph, "graphsage", seed, *flags).request, "probed"), make)
+    return Asked((*of_any2vec(bench, graph, "graphsage", seed, *flags).request, *_probe(labels)), make)
 
 
 def _links_by_pyg(bench: Bench, graph: Graph, epochs: int, seed: int) -> Asked:
     def make() -> dict[str, Any]:
         return _by_pyg(bench, graph, "links", epochs, seed)
 
-    return Asked((SCRIPT, *graph.known_as, "links", epochs, seed), make)
+    return Asked((SCRIPT, *versions("pyg"), *graph.known_as, "links", epochs, seed), make)
 
 
 def _vectors_by_pyg(bench: Bench, graph: Graph, labels: Path, epochs: int, seed: int) -> Asked:
@@ -90,7 +92,12 @@ def _vectors_by_pyg(bench: Bench, graph: Graph, labels: Path, epochs: int, seed:
         _by_pyg(bench, graph, "unsupervised", epochs, seed, out)
         return _probed(bench, out, labels)
 
-    return Asked((SCRIPT, *graph.known_as, "unsupervised", epochs, seed, "probed"), make)
+    return Asked((SCRIPT, *versions("pyg"), *graph.known_as, "unsupervised", epochs, seed, *_probe(labels)), make)
+
+
+def _probe(labels: Path) -> tuple[object, ...]:
+    """What a request says of how vectors are judged."""
+    return "probed", HALF, hashlib.sha256(labels.read_bytes()).hexdigest()[:16]
 
 
 def _by_pyg(bench: Bench, graph: Graph, what: str, epochs: int, seed: int, *out: Path) -> dict[str, Any]:

@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
 
 from benchmarks.bench import Bench
 from benchmarks.graphs.learned.accuracy import folder_of
-from benchmarks.graphs.learned.runs import Graph, beside, kept_runs, of_script, points, seeds_of
+from benchmarks.graphs.learned.runs import OURS, Graph, beside, kept_runs, of_script, points, seeds_of
 from benchmarks.table import Measure, Reading, Row
 
 SEEDS, EPOCHS = tuple(range(1, 11)), 30
 MODELS = {"graphsage": "GraphSAGE", "gat": "GAT"}
 """name in scripts -> PyG's class"""
-LOADERS = ("accelerated", "pyg")
+ENVIRONMENT = {"accelerated": OURS, "pyg": "pyg"}
+"""loader -> where it runs"""
 
 
 def beside_pyg(bench: Bench) -> list[Reading]:
     """Points of test accuracy that ours has more, seed by seed."""
     graph, epochs = Graph("photo", folder_of(bench, "photo")), 1 if bench.quick else EPOCHS
-    run = {"accelerated": bench.ours, "pyg": partial(bench.peer, "pyg")}
     found = kept_runs(
         bench,
         {
             (model, loader): [
-                of_script(run[loader], "pyg_module.py", graph, epochs, seed, before=("accuracy", loader, model))
+                of_script(
+                    bench, ENVIRONMENT[loader], "pyg_module.py", graph, epochs, seed, before=("accuracy", loader, model)
+                )
                 for seed in seeds_of(bench, SEEDS)
             ]
-            for model, loader in product(MODELS, LOADERS)
+            for model, loader in product(MODELS, ENVIRONMENT)
         },
     )
     accuracies = {key: points(runs) for key, runs in found.items()}
     bench.runs |= {f"{model} {loader}": accuracies[model, loader] for model, loader in accuracies}
-    return [beside(*(accuracies[model, loader] for loader in LOADERS)) for model in MODELS]
+    return [beside(*(accuracies[model, loader] for loader in ENVIRONMENT)) for model in MODELS]
 
 
 ROWS = (

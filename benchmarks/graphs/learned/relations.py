@@ -108,7 +108,7 @@ def beside_pyg(bench: Bench) -> list[Reading]:
         graph, flags = Graph(name, folder_of(bench, name)), ("--sampling", "full-graph", "--epochs", epochs)
         asked[name, OURS] = [of_any2vec(bench, graph, "rgcn", seed, *flags, *own.flags()) for seed in seeds_of(bench)]
         asked[name, PYG] = [
-            of_script(bench.ours, "pyg_relations.py", graph, *own, epochs, seed) for seed in seeds_of(bench)
+            of_script(bench, OURS, "pyg_relations.py", graph, *own, epochs, seed) for seed in seeds_of(bench)
         ]
     found = {key: points(runs) for key, runs in kept_runs(bench, asked).items()}
     bench.runs |= {name: {side: found[name, side] for side in (OURS, PYG)} for name in GRAPHS}

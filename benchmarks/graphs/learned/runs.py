@@ -6,10 +6,13 @@ from __future__ import annotations
 import hashlib
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from benchmarks.bench import Bench, Done
+from benchmarks import environments
+from benchmarks.bench import Bench
 from benchmarks.table import Reading
 
 SEEDS = (1, 2, 3, 4, 5)
@@ -50,12 +53,20 @@ def of_any2vec(bench: Bench, graph: Graph, model: str, seed: int, *flags: object
 
 
 def of_script(
-    run: Callable[..., Done], script: str, graph: Graph, *asked: object, before: Sequence[object] = ()
+    bench: Bench, environment: str, script: str, graph: Graph, *asked: object, before: Sequence[object] = ()
 ) -> Asked:
-    """A run of a script of peers/ over a folder. run: `Bench.ours`, or that of a peer's environment; before: what the
-    script is given before the folder."""
-    request = (script, *graph.known_as, *before, *asked)
+    """A run of a script of peers/ over a folder. environment: a peer's, or `OURS`; before: what the script is given
+    before the folder."""
+    run = bench.ours if environment == OURS else partial(bench.peer, environment)
+    request = (script, *versions(environment), *graph.known_as, *before, *asked)
     return Asked(request, lambda: run(script, *before, graph.folder, *asked).result)
+
+
+def versions(environment: str) -> Sequence[str]:
+    """What a request says of the libraries that a peer's run is of, for no kept run's code holds them."""
+    if environment == OURS:
+        return tuple(f"{name}=={version(name)}" for name in ("torch", "torch_geometric"))
+    return environments.PINS[environment]
 
 
 def kept_runs(bench: Bench, asked: Mapping[Key, Sequence[Asked]]) -> dict[Key, Runs]:

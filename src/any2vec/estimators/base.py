@@ -18,6 +18,7 @@ from any2vec.data.io.arrow import TableReader
 from any2vec.data.io.files import is_table
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
+from any2vec.options.named import names_here
 
 OWN = None
 """a parameter that is None takes the model's own default"""
@@ -73,7 +74,7 @@ def known_parameters(cls: type) -> type:
 def _check_known(cls: type, parameters: Iterable[str], known: Iterable[str]) -> None:
     for name in parameters:
         if name not in known:
-            raise InputError(f"{cls.__name__} has no parameter {name!r}; {did_you_mean(name, known)}")
+            raise InputError(f"{cls.__name__} has no parameter {name!r}; {did_you_mean(names_here(name)[-1], known)}")
 
 
 def config_of(estimator: Any) -> Any:

@@ -73,9 +73,9 @@ class BlockedGraph:
         Raises:
             InputError: x is of another kind, or not a row a node.
         """
-        check_tensors(x, _NO_EDGES)
-        if x.dtype != torch.float32 or len(x) != len(self.rest.stop_F1) - 1:
-            num = len(self.rest.stop_F1) - 1
+        num = len(self.rest.stop_F1) - 1
+        if not (isinstance(x, torch.Tensor) and x.dtype == torch.float32 and x.ndim == 2 and len(x) == num):
+            check_tensors(x, _NO_EDGES)
             raise InputError(f"x must be float32, {num:,} rows, one a node; got {x.dtype} {tuple(x.shape)}.")
         if not self.dense:
             return aggregate(x, self.rest, reduce="sum")

@@ -14,13 +14,28 @@ from any2vec.errors import InputError
 P = ParamSpec("P")
 T = TypeVar("T")
 
-ELSEWHERE = {
-    "vector_size": "dim", "embedding_dim": "dim", "dimensions": "dim", "factors": "dim", "hidden_channels": "hidden",
-    "alpha": "learning_rate", "lr": "learning_rate", "negative": "num_negatives", "sample": "subsample",
-    "workers": "threads", "num_workers": "threads", "n_jobs": "threads", "num_threads": "threads",
-    "n_epochs": "epochs", "num_epochs": "epochs", "max_epochs": "epochs", "iterations": "epochs", "iter": "epochs",
-    "random_state": "seed", "random_seed": "seed",
-}  # fmt: skip
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "vector_size": ("dim",),
+    "embedding_dim": ("dim",),
+    "dimensions": ("dim",),
+    "factors": ("dim",),
+    "hidden_channels": ("hidden",),
+    "alpha": ("teleport", "learning_rate"),
+    "lr": ("learning_rate",),
+    "negative": ("num_negatives",),
+    "sample": ("subsample",),
+    "workers": ("threads",),
+    "num_workers": ("threads",),
+    "n_jobs": ("threads",),
+    "num_threads": ("threads",),
+    "n_epochs": ("epochs",),
+    "num_epochs": ("epochs",),
+    "max_epochs": ("epochs",),
+    "iterations": ("epochs",),
+    "iter": ("epochs",),
+    "random_state": ("seed",),
+    "random_seed": ("seed",),
+}
 """names that gensim, PyG, PyKEEN, implicit, scikit-learn and others have for what is named differently here"""
 
 
@@ -38,8 +53,9 @@ def named_options(config_of: Callable[[str], Any]) -> Callable[[Callable[P, T]],
         def call(*args: P.args, **options: P.kwargs) -> T:
             for name in options:
                 if name not in parameters:
-                    model, here = args[0] if args else options.get("model"), ELSEWHERE.get(name, name)
-                    end = _of_model(model, here, config_of) or did_you_mean(here, named)
+                    model, here = args[0] if args else options.get("model"), names_here(name)
+                    own = (_of_model(model, known, config_of) for known in here)
+                    end = next(filter(None, own), None) or did_you_mean(here[-1], named)
                     raise InputError(f"{function.__name__} has no option {name!r}; {end}")
             return function(*args, **options)
 
@@ -48,12 +64,18 @@ def named_options(config_of: Callable[[str], Any]) -> Callable[[Callable[P, T]],
     return decorate
 
 
+def names_here(name: str) -> tuple[str, ...]:
+    """The name, and what may be meant by it here; what is likeliest comes last."""
+    return name, *ELSEWHERE.get(name, ())
+
+
 def _of_model(model: Any, name: str, config_of: Callable[[str], Any]) -> str | None:
     """What to do instead where the option is a field of the model; None: it is none."""
     try:
         config = config_of(model) if isinstance(model, str) else model
+        kind = config if isinstance(config, type) else type(config)
     except InputError:  # the name is wrong, too
         return None
-    if not is_dataclass(config) or name not in {item.name for item in fields(config)}:
+    if not is_dataclass(kind) or name not in {item.name for item in fields(kind)}:
         return None
-    return f"it is one of the model: {type(config).__name__}({name}=...)."
+    return f"it is one of the model: {kind.__name__}({name}=...)."

@@ -21,8 +21,8 @@ _AHEAD = 4
 def quantize_rows(rows_KD: np.ndarray, most: int, scale_K: np.ndarray, code_KD: np.ndarray) -> None:
     """code = round(row / scale), scale = largest |number| of the row / most; so |row - scale code| <= scale / 2.
 
-    rows_KD float32 (K, D), finite, C order; most: 127 for int8 codes, 32,767 for int16; scale_K float32 (K,); a row of
-    zeros has scale 0.
+    rows_KD float32 (K, D), finite, C order (a NaN makes its row one of NaN); most: 127 for int8 codes, 32,767 for
+    int16; scale_K float32 (K,); a row of zeros has scale 0.
     """
     for k in range(rows_KD.shape[0]):
         scale_K[k] = _quantize(rows_KD[k], most, code_KD[k])

@@ -283,7 +283,8 @@ def agree_memory(shape: RunShape, spread: Spread, sets: RoundSets, volume: Volum
     own = int(sets.tracked.sum((0, 2)).max())
     starts = tables if spread.scheme == "rep-opt" or spread.bits < 32 else 0
     if is_pull:  # of the rows at hand alone; with overlap of the next round's, too
-        starts = own * row * (2 if spread.is_overlapped else spread.bits < 32)
+        packed = own * shape.dim * spread.bits // 8  # as they came, rounded
+        starts = 2 * own * row if spread.is_overlapped else packed if spread.bits < 32 else 0
     return {
         "rows": own * row if is_pull else tables,
         "masters": masters * row,

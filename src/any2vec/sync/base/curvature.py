@@ -14,13 +14,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
-from threading import Lock
 from typing import Protocol
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
@@ -32,9 +29,9 @@ from any2vec.plan.sharding.sharding import Striped, contiguous_bounds
 from any2vec.sync.base.pool import ThreadPool
 
 PIECE = 1024
-"""rows whose moment a thread adds up by itself; the same whatever the threads, so that the sum has the same bits"""
-_ONE_THREAD = Lock()
-"""held while BLAS has one thread for each caller: its own would fight those of hosts, and may give other bits"""
+"""rows whose moment a thread adds up by itself, at least"""
+STRETCHES = 24
+"""of a table's rows, at most"""
 
 
 @dataclass(frozen=True)
@@ -106,7 +103,6 @@ class Curvatures:
         self._dims = [blocks[name].rows.shape[1] for name in self._names]
         self._bounds = contiguous_bounds(sum(dim * (dim + 1) // 2 for dim in self._dims), transport.hosts)
         _compile()
-        _blas()
 
     @property
     def are_asked_for(self) -> bool:
@@ -121,10 +117,10 @@ class Curvatures:
 
     def slices(self) -> list[Part]:
         """What this host's rows add to the slice of the sums that each host adds up, by rank."""
-        pieces = [(name, at) for name in self._names for at in range(0, len(self._weights[name]), PIECE)]
+        pieces = [(name, start, stop) for name in self._names for start, stop in _stretches(len(self._weights[name]))]
         found = zip(pieces, self._pool.each(self._moment, pieces), strict=True)
         totals = {name: np.zeros((dim, dim)) for name, dim in zip(self._names, self._dims, strict=True)}
-        for (name, _), moment_DD in found:
+        for (name, *_), moment_DD in found:
             totals[name] += moment_DD
         own_M = np.concatenate([total_DD[np.tril_indices(len(total_DD))] for total_DD in totals.values()], dtype="f4")
         return [Part("dense", own_M[start:stop]) for start, stop in pairwise(self._bounds)]
@@ -137,20 +133,19 @@ class Curvatures:
     def agree(self, number: int, sums: Sequence[Part]) -> None:
         """Tell the rules of the curvature of a round; sums: of all slices, by rank."""
         whole_M = np.concatenate([self._checked(part, host) for host, part in enumerate(sums)])
-        with _ONE_THREAD, _blas().limit(limits=1, user_api="blas"):
-            found = dict(zip(self._names, self._pool.each(_eigenvectors, self._triangles(whole_M)), strict=True))
+        found = dict(zip(self._names, self._pool.each(_eigenvectors, self._triangles(whole_M)), strict=True))
         rate = self._rate(number)
         for name, other in self._meets.items():
             rule, (value_D, vector_DD) = self._blocks[name].rule, found[other]
             assert isinstance(rule, Curved)
             rule.prepare(Curvature(np.maximum(value_D, 0.0), vector_DD, rate * self._updates[name]))
 
-    def _moment(self, piece: tuple[str, int]) -> np.ndarray:
-        """The sum of w y y^T over a piece of the own rows, float64 (D, D), its lower triangle."""
-        name, start = piece
-        rows_BD = self._blocks[name].rows[start : start + PIECE]
+    def _moment(self, piece: tuple[str, int, int]) -> np.ndarray:
+        """The sum of w y y^T over a stretch of the own rows, float64 (D, D), its lower triangle."""
+        name, start, stop = piece
+        rows_BD = self._blocks[name].rows[start:stop]
         moment_DD = np.zeros((rows_BD.shape[1], rows_BD.shape[1]))
-        add_moment(rows_BD, self._weights[name][start : start + PIECE], moment_DD)
+        add_moment(rows_BD, self._weights[name][start:stop], moment_DD)
         return moment_DD
 
     def _triangles(self, whole_M: np.ndarray) -> list[np.ndarray]:
@@ -181,19 +176,22 @@ class Curvatures:
         return part.array
 
 
+def _stretches(num_rows: int) -> list[tuple[int, int]]:
+    """[start, stop) of at most `STRETCHES` stretches of whole pieces: their sums, a matrix each, are held at once. The
+    same for any number of threads, for so is how sums are rounded."""
+    size = PIECE * max(1, -(-num_rows // (PIECE * STRETCHES)))
+    return [(start, min(start + size, num_rows)) for start in range(0, num_rows, size)]
+
+
 def _compile() -> None:
     """Compile the kernels of curvatures and of merges along them, or load them from the cache."""
     one_1, one_11, rows_11, none_0 = np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1), np.float32), np.zeros(0, np.uint64)
     add_moment(rows_11, one_1, one_11)
-    merge_along(
-        none_0, none_0, none_0, np.zeros(0, np.int64), np.int8(0), 1, 0, 1, True, rows_11, one_1, one_1,
-        *turns(one_11), np.zeros(1, bool),
-    )  # fmt: skip
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
+    for code in (np.int8(0), np.int16(0)):
+        merge_along(
+            none_0, none_0, none_0, np.zeros(0, np.int64), code, 1, 0, 1, True, rows_11, one_1, one_1, *turns(one_11),
+            np.zeros(1, bool),
+        )  # fmt: skip
 
 
 def _eigenvectors(lower_DD: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

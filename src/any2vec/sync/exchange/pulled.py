@@ -257,10 +257,8 @@ class Tracker:
         others = [part if host != rank else part[:0] for host, part in enumerate(ids)]
         slot_K, is_asked = np.concatenate(others), np.zeros(len(rows_BD), bool)
         is_asked[slot_K] = True
-        once, rounded = (
-            np.flatnonzero(is_asked),
-            empty_parts(rows_BD.shape, bits),
-        )  # a row is rounded once for all hosts
+        once = np.flatnonzero(is_asked)  # a row is rounded once for all hosts
+        rounded = empty_parts(rows_BD.shape, bits)
         packed = empty_parts((len(slot_K), rows_BD.shape[1]), bits)
 
         def round_rows(part: tuple[int, int]) -> None:

@@ -38,9 +38,10 @@ class KernelRule(MergeRule):
         self.share_B = np.empty(0, np.float32)
         """float32 (B,) of AdaSum, or (0,): all 1"""
 
-    def settle(self, merged_BD: np.ndarray, count_B: np.ndarray, first: int = 0) -> None:
-        """Change, in place, what was merged, float64, of the changes of so many hosts; first: row of the block."""
-        return
+    def settle(self, merged_BD: np.ndarray, count_B: np.ndarray) -> None:
+        """Change, in place, what was merged, float64, of the changes of so many hosts."""
+        if (found := self.directions()) is not None:
+            scale_along(merged_BD, count_B, found.step_B[: len(count_B)], *found[1:])
 
     def directions(self) -> Directions | None:
         """What `settle` goes by in this round; None: it changes nothing."""
@@ -124,10 +125,6 @@ class Spectral(KernelRule, Curved):
     def directions(self) -> Directions:
         assert self._directions is not None, "a round is merged whose curvature is not known"
         return self._directions
-
-    def settle(self, merged_BD: np.ndarray, count_B: np.ndarray, first: int = 0) -> None:
-        step_B, *vectors = self.directions()
-        scale_along(merged_BD, count_B, step_B[first : first + len(count_B)], *vectors)
 
     def combine(self, start_BD: np.ndarray, changes: Sequence[np.ndarray], out_BD: np.ndarray) -> None:
         total_BD = np.sum(changes, axis=0)

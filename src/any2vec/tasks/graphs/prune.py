@@ -68,6 +68,8 @@ def pruned_sentence(about: Any) -> str:
     """How a graph was changed, and what that cost. FormatError: `about` is not what meta.json says of a pruned one."""
     try:
         earlier = about.get("earlier", [])
+        if not isinstance(earlier, list):
+            raise TypeError
         first = earlier[0] if earlier else about
         scores = (first["val_accuracy_before"], about["val_accuracy"])
         times = f", pruned {len(earlier) + 1} times" if earlier else ""
