@@ -18,7 +18,7 @@ from any2vec.evaluate.reading import read_lines
 
 MOST_SHUFFLES = 10_000
 FRACTIONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-_FEWEST_ENDS = 30
+_FEWEST_ENDS = 10
 _SHARE_OF_ENDS = 0.9
 """of what stands second on the lines of a file of labels, that may be nodes: more are edges' other ends"""
 _HEADER_FIRST = {"node", "id", "node_id", "nodeid", "vertex", "user", "name", "key"}
@@ -100,7 +100,7 @@ def _check_no_edges(path: Path, num_nodes: int, seconds: set[str], known: Embedd
 
     Labels may be numbers as nodes are: of those there are few. seconds: but for the first line, which may be a header.
     """
-    if len(seconds) < _FEWEST_ENDS or 2 * len(seconds) < num_nodes:
+    if len(seconds) < _FEWEST_ENDS or 2 * len(seconds) <= num_nodes:
         return
     num_known = int((known.rows(seconds) >= 0).sum())
     if num_known > _SHARE_OF_ENDS * len(seconds):
