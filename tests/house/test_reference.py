@@ -143,7 +143,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     ]
     built = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert built.returncode == 0, built.stderr
-    page = (tmp_path / "site" / "api" / "models.html").read_text(encoding="utf-8")
+    page = (tmp_path / "site" / "api" / "models" / "words.html").read_text(encoding="utf-8")
     assert 'id="any2vec.SkipGram.window"' in page
     assert "Annotated" not in page and "subsampling threshold, 0..1; 0: off" in page
     for gallery in ("reports", "index", "clicks"):

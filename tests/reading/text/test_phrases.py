@@ -147,7 +147,10 @@ def test_illegal_options_are_refused(options: dict[str, object], said: str) -> N
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1", '{"format": "any2vec-phrases", "version": 9}',
-    '{"format": "any2vec-phrases", "version": 1, "options": {}, "text": {}, "passes": [[["a", 1]]]}'])  # fmt: skip
+    '{"format": "any2vec-phrases", "version": 1, "options": {}, "text": {}, "passes": [[["a", 1]]]}',
+    '{"format": "any2vec-phrases", "version": 1, "options": {}, "text": {}, "passes": [[[["a", "b"], 1e999]]]}',
+    '{"format": "any2vec-phrases", "version": 1, "options": {}, "text": {}, "passes": [[[["a", "\\ud800"], 1]]]}',
+])  # fmt: skip
 def test_a_damaged_file_is_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / "phrases.json").write_text(content)
     with pytest.raises(FormatError):

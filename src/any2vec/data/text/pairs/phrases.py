@@ -154,6 +154,7 @@ class Phrases:
             )
         try:
             passes = [{_checked(words): float(score) for words, score in found} for found in meta["passes"]]
+            json.dumps(meta, ensure_ascii=False, allow_nan=False).encode()  # ValueError: what no text or JSON can hold
             return cls(passes, PhraseOptions(**meta["options"]), TextOptions(**meta["text"]))
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(f"{path} is damaged: {type(error).__name__}: {error}; write it again.") from error
