@@ -8,9 +8,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from benchmarks import source_code
+from benchmarks import environments, source_code
 from benchmarks.bench import ROOT, Bench, Done, script_of
 from benchmarks.graphs.learned.runs import Asked, Graph, beside, kept_runs, of_any2vec, of_script, points
 from benchmarks.graphs.table import TABLE
@@ -47,7 +49,8 @@ def runs_that_note(asked: list[object], graph: Graph, failing: object = None) ->
             raise RowError("cut short")
         return Done({"test_accuracy": len(asked) / 8, "loss": 1.0}, 0.0, 0)
 
-    return {side: [of_script(run, side, graph, seed) for seed in (1, 2)] for side in ("ours", "theirs")}
+    bench: Any = SimpleNamespace(peer=lambda environment, *given: run(*given))
+    return {side: [of_script(bench, "pyg", side, graph, seed) for seed in (1, 2)] for side in ("ours", "theirs")}
 
 
 def test_a_row_that_was_cut_short_goes_on(tmp_path: Path) -> None:
@@ -88,6 +91,13 @@ def test_a_script_that_ran_is_code_that_ran(tmp_path: Path) -> None:
     assert list(code) == [path]
     called = source_code.code_of({path: None, "src/any2vec/units.py": {"size"}})
     assert list(source_code.narrowed(code, called)) == [path]
+
+
+def test_a_peers_versions_are_part_of_what_it_was_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, bench = graph_at(tmp_path / "graph", "a"), Bench()
+    before = of_script(bench, "pyg", "pyg_module.py", graph, 1).request
+    monkeypatch.setitem(environments.PINS, "pyg", ("torch_geometric==0.1",))
+    assert of_script(bench, "pyg", "pyg_module.py", graph, 1).request != before
 
 
 def test_points_are_compared_seed_by_seed() -> None:
