@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,8 @@ class KeptRun:
     def read(cls, path: Path) -> KeptRun | None:
         """None where there is none, or it has not what a kept run has by now: it is made again."""
         found = json.loads(path.read_text()) if path.exists() else {}
-        needed = {"request", "commit", "processor", "code", "run"}
-        return cls(**found) if needed <= found.keys() <= needed | {"confirmed"} else None
+        is_whole = found.keys() | {"confirmed"} == {item.name for item in fields(cls)}
+        return cls(**found) if is_whole else None
 
     def write(self, path: Path) -> None:
         """Without folders and hosts: it is to be committed."""

@@ -112,6 +112,24 @@ def finish_rows(
                 start_BD[slot, d] = bounded(np.float32(np.float64(start_BD[slot, d]) + scale * sum_BD[slot, d]))
 
 
+@jit
+def places_at(slots_H: np.ndarray, size_H: np.ndarray, begin: int) -> np.ndarray:
+    """int64 (H,): where in its slots each host comes to row `begin`; arguments as `merge_hosts`."""
+    place_H = np.zeros(size_H.size, np.int64)
+    for h in range(size_H.size):
+        if size_H[h] > 0:
+            place_H[h] = np.searchsorted(slots_at(slots_H[h], size_H[h]), begin)
+    return place_H
+
+
+@jit
+def place_before(slot_K: np.ndarray, place: int, last: int) -> int:
+    """Where in its slots, from `place` on, a host comes to row `last`."""
+    while place < slot_K.size and slot_K[place] < last:
+        place += 1
+    return place
+
+
 @fast_jit
 def merge_hosts(
     rule: int,
@@ -136,10 +154,7 @@ def merge_hosts(
     dim = start_BD.shape[1]
     value_ND, sum_ND = np.empty((step, dim), np.float32), np.empty((step, dim), np.float64)
     count_N = np.empty(step, np.int32)
-    place_H = np.zeros(size_H.size, np.int64)
-    for h in range(size_H.size):
-        if size_H[h] > 0:
-            place_H[h] = np.searchsorted(slots_at(slots_H[h], size_H[h]), begin)
+    place_H = places_at(slots_H, size_H, begin)
     for first in range(begin, end, step):
         last = min(first + step, end)
         rows_ND = start_BD[first:last]
@@ -148,10 +163,8 @@ def merge_hosts(
             if place_H[h] == size_H[h]:
                 continue
             slot_K, now_KD = slots_at(slots_H[h], size_H[h]), rows_at(values_H[h], np.float32(0), size_H[h], dim)
-            low = high = place_H[h]
-            while high < slot_K.size and slot_K[high] < last:
-                high += 1
-            place_H[h] = high
+            low = place_H[h]
+            high = place_H[h] = place_before(slot_K, low, last)
             merge_rows(
                 rule, slot_K[low:high], first, now_KD[low:high], is_delta, rows_ND, value_ND, sum_ND, count_N,
                 share_B[first:last],

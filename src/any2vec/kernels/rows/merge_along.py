@@ -11,7 +11,7 @@ import numpy as np
 
 from any2vec.kernels.common.addresses import numbers_at, rows_at, slots_at
 from any2vec.kernels.common.jit import jit
-from any2vec.kernels.rows.merge import SUM, finish_rows, merge_rows
+from any2vec.kernels.rows.merge import SUM, finish_rows, merge_rows, place_before, places_at
 from any2vec.kernels.rows.quantize import restore_rows
 from any2vec.kernels.rows.spectral import scale_along
 
@@ -33,10 +33,7 @@ def merge_along(
     value_ND, sum_ND = np.empty((step, dim), np.float32), np.empty((step, dim), np.float64)
     restored_ND, count_N = np.empty((step, dim), np.float32), np.empty(step, np.int32)
     share_0 = np.empty(0, np.float32)
-    place_H = np.zeros(size_H.size, np.int64)
-    for h in range(size_H.size):
-        if size_H[h] > 0:
-            place_H[h] = np.searchsorted(slots_at(slot_H[h], size_H[h]), begin)
+    place_H = places_at(slot_H, size_H, begin)
     for first in range(begin, end, step):
         last = min(first + step, end)
         rows_ND = start_BD[first:last]
@@ -45,10 +42,8 @@ def merge_along(
             if place_H[h] == size_H[h]:
                 continue
             slot_K = slots_at(slot_H[h], size_H[h])
-            low = high = place_H[h]
-            while high < slot_K.size and slot_K[high] < last:
-                high += 1
-            place_H[h] = high
+            low = place_H[h]
+            high = place_H[h] = place_before(slot_K, low, last)
             if scale_H[h] == 0:
                 now_ND = rows_at(value_H[h], np.float32(0), size_H[h], dim)[low:high]
             else:

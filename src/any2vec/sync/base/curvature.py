@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -81,11 +81,12 @@ class Curvatures:
     """One host's side: gives the rules of its blocks the curvature, where they ask for it.
 
     It has two steps, `slices` and `agree`, whose arrays may go along with other messages; `prepare` sends them alone.
+    bits: of a number of a row that comes to be merged.
     """
 
     def __init__(
         self, transport: Transport, steps: Callable[[], PairSteps] | None, blocks: Mapping[str, OwnedRows],
-        shardings: Mapping[str, Striped], pool: ThreadPool, channel: str = "",
+        shardings: Mapping[str, Striped], pool: ThreadPool, channel: str = "", bits: int = 32,
     ) -> None:  # fmt: skip
         self._transport = transport
         self._blocks = blocks
@@ -102,7 +103,7 @@ class Curvatures:
         self._names = sorted(set(found.meets.values()))
         self._dims = [blocks[name].rows.shape[1] for name in self._names]
         self._bounds = contiguous_bounds(sum(dim * (dim + 1) // 2 for dim in self._dims), transport.hosts)
-        _compile()
+        _compile(np.int16(0) if bits == 16 else np.int8(0))
 
     @property
     def are_asked_for(self) -> bool:
@@ -183,15 +184,14 @@ def _stretches(num_rows: int) -> list[tuple[int, int]]:
     return [(start, min(start + size, num_rows)) for start in range(0, num_rows, size)]
 
 
-def _compile() -> None:
-    """Compile the kernels of curvatures and of merges along them, or load them from the cache."""
+def _compile(like: np.integer[Any]) -> None:
+    """Compile the kernels of curvatures and of merges along them, or load them from the cache; like: a code."""
     one_1, one_11, rows_11, none_0 = np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1), np.float32), np.zeros(0, np.uint64)
     add_moment(rows_11, one_1, one_11)
-    for code in (np.int8(0), np.int16(0)):
-        merge_along(
-            none_0, none_0, none_0, np.zeros(0, np.int64), code, 1, 0, 1, True, rows_11, one_1, one_1, *turns(one_11),
-            np.zeros(1, bool),
-        )  # fmt: skip
+    merge_along(
+        none_0, none_0, none_0, np.zeros(0, np.int64), like, 1, 0, 1, True, rows_11, one_1, one_1, *turns(one_11),
+        np.zeros(1, bool),
+    )  # fmt: skip
 
 
 def _eigenvectors(lower_DD: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

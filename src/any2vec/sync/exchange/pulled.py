@@ -108,7 +108,7 @@ class Tracker:
         self.shardings = stripes(rows.num_rows, transport.hosts)
         owned = {name: where.ids(transport.rank) for name, where in self.shardings.items()}
         self.blocks = {name: rules.block(name, rows.first(name, ids), ids) for name, ids in owned.items()}
-        self._curvatures = Curvatures(transport, rules.steps, self.blocks, self.shardings, self.pool, channel)
+        self._curvatures = Curvatures(transport, rules.steps, self.blocks, self.shardings, self.pool, channel, bits)
         self._curved: Part | None = None
         """this host's slice of the curvature of the rows as they are now, added up; None: nobody has told of them"""
         dims = {name: block.rows.shape[1] for name, block in self.blocks.items()}
