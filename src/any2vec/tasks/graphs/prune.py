@@ -43,7 +43,7 @@ def prune_graph(
         InputError: the graph lacks what edges are weighed by, an option is not legal, or METIS or torch is missing.
         FormatError: `source` is damaged. StorageError: `out` is taken, or cannot be written.
     """
-    check_torch("Pruning a graph")
+    check_torch("Pruned graphs")
     check_metis()
     from any2vec.nn.tuning.folder import prune_entries
 
