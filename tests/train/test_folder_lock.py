@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import any2vec
 from any2vec.data.io.folder_lock import FolderLock, is_locked
 from any2vec.errors import InputError, StorageError
 from any2vec.tables.disk.partition_store import PartitionStore
@@ -23,6 +24,7 @@ from any2vec.train.fit import fit
 from any2vec.train.frame import Program
 from any2vec.train.run_folder import own_folder, run_folder
 
+PACKAGE = str(Path(any2vec.__file__).parent)
 MOMENTS = ("CALL", "RESUME", "JUMP_BACKWARD")
 """instructions behind which CPython looks for signals"""
 
@@ -37,7 +39,7 @@ def stopped_at(moment: int, action: Callable[[], None]) -> bool:
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal seen
-        if "any2vec" not in frame.f_code.co_filename and frame.f_code is not action.__code__:
+        if not frame.f_code.co_filename.startswith(PACKAGE) and frame.f_code is not action.__code__:
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":
