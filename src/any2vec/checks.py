@@ -100,6 +100,15 @@ def _constraints(kind: type) -> list[tuple[str, Any, Any]]:
     return [(item.name, found[item.name], item.default) for item in fields(kind) if item.name in found]
 
 
+def is_unicode(text: str) -> bool:
+    """Whether it can be written as UTF-8: no half of a surrogate pair stands in it, as for a bad byte of a command."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def parse_json(text: str | bytes) -> Any:
     """What JSON says. ValueError: it is none, or nested too deep."""
     return _shallow(json.loads, text if isinstance(text, str) else text.decode("utf-8-sig"))

@@ -339,7 +339,8 @@ def test_damage_is_found(tmp_path: Path) -> None:
         ({"arrays": {}}, "indptr is missing"), ({"arrays": {"indptr": {"dtype": "object", "shape": [4]}}}, "cannot be"),
         ({"arrays": {"../up": {"dtype": "int8", "shape": [4]}}}, "missing"), ({"classes": None}, "is damaged"),
         ({"num_edges": [1]}, "of another type"), ({"is_directed": 1}, "of another type"),
-        ({"classes": ["a", 7, "c", "d"]}, "no names"),
+        ({"classes": ["a", 7, "c", "d"]}, "no names"), ({"classes": ["a", "\ud800"]}, "meta.json cannot be read"),
+        ({"arrays": {"indptr": {"dtype": "int64", "shape": [4], "blake2b": True}}}, "checksum of indptr that is none"),
     ],
 )  # fmt: skip
 def test_metadata_that_is_no_ours_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:

@@ -193,7 +193,7 @@ def test_endless_python_items_are_taken_as_they_come() -> None:
     [
         ({"rate": 0}, "rate"), ({"patience": 0}, "patience"), ({"retries": -1}, "retries"), ({"poll": 0}, "poll"),
         ({"field": "a..b"}, "field must be a name"), ({"id_field": ""}, "id_field"), ({"dedup": "no"}, "dedup"),
-        ({"form": "xml"}, "form"),
+        ({"form": "xml"}, "form"), ({"field": "\udcff"}, "field must be a name"),
     ],
 )  # fmt: skip
 def test_options_that_are_not_legal_are_said(options: dict[str, Any], said: str) -> None:

@@ -9,7 +9,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
-from any2vec.checks import MAX_SEED, check_choice, check_number, check_whole, did_you_mean
+from any2vec.checks import MAX_SEED, check_choice, check_number, check_whole, did_you_mean, is_unicode
 from any2vec.errors import DataError, InputError
 
 BAD_BYTES = ("error", "replace", "skip")
@@ -40,6 +40,8 @@ class TextOptions:
     def __post_init__(self) -> None:
         if self.bad_bytes not in BAD_BYTES:
             raise InputError(f"bad_bytes must be one of {', '.join(BAD_BYTES)}, got {self.bad_bytes!r}.")
+        if not is_unicode(self.token_pattern or ""):
+            raise InputError(f"token_pattern {self.token_pattern!r} is not valid Unicode; no text holds such bytes.")
         if self.token_pattern is not None and self.compiled().groups > 1:
             raise InputError(
                 f"token_pattern may have one group at most, got {self.compiled().groups} in {self.token_pattern!r}; "

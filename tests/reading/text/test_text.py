@@ -298,6 +298,7 @@ def test_options_are_checked() -> None:
         ({"bad_bytes": "drop"}, "error, replace, skip"),
         ({"token_pattern": "("}, "not a regular expression"),
         ({"token_pattern": "(a)(b)"}, "one group at most"),
+        ({"token_pattern": "\udcff"}, "not valid Unicode"),
     ):
         with pytest.raises(InputError, match=message):
             TextOptions(**options)  # type: ignore[arg-type]

@@ -293,4 +293,6 @@ def _mapped(folder: Path, name: str, known: dict[str, Any]) -> np.ndarray:
     dtype, shape = known["dtype"], tuple(known["shape"])
     if dtype not in _DTYPES[name] or not all(isinstance(size, int) and size >= 0 for size in shape):
         raise ValueError(f"{name} cannot be {dtype} of {shape}")
+    if not isinstance(known["blake2b"], str):
+        raise TypeError(f"meta.json gives a checksum of {name} that is none")
     return map_array(folder / f"{name}.npy", np.dtype(dtype).type, shape, "c")

@@ -23,13 +23,14 @@ def load_npy(path: Path, mmap: Literal["r", "c"] | None = None) -> np.ndarray:
     try:
         with _READING_HEADER, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a header that looks like Python 2's
-            array = np.load(path, mmap_mode=mmap, allow_pickle=False)
+            with path.open("rb") as file:
+                is_zip = file.read(2) == b"PK"
+            array = None if is_zip else np.load(path, mmap_mode=mmap, allow_pickle=False)
     except OSError:
         raise
     except Exception as error:  # NumPy raises a dozen kinds for a damaged header
         reason = str(error).strip().split("\n")[0] or "no reason given"
         raise ValueError(f"{path.name}: {type(error).__name__}: {reason}") from error
-    if isinstance(array, np.ndarray):
-        return array
-    array.close()
-    raise ValueError(f"{path.name} is a zip of arrays")
+    if array is None:  # NumPy leaves a damaged one open
+        raise ValueError(f"{path.name} is a zip of arrays")
+    return np.asanyarray(array)

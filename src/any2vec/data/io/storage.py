@@ -217,7 +217,10 @@ def read_meta(folder: Path, format: str, version: int, what: str) -> dict[str, A
         FormatError: meta.json cannot be read, or is of another format or a newer version.
     """
     try:
-        meta = parse_json((folder / "meta.json").read_text(encoding="utf-8"))
+        text = (folder / "meta.json").read_text(encoding="utf-8")
+        meta = parse_json(text)
+        if "\\ud" in text.lower():  # half a surrogate pair, which nobody could write again, fails
+            json.dumps(meta, ensure_ascii=False).encode()
     except (OSError, ValueError) as error:
         raise FormatError(f"{folder} is not {what}: its meta.json cannot be read.") from error
     if not isinstance(meta, dict):

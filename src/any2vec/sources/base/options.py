@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from any2vec.checks import MAX_SEED, check_choice, check_number, check_whole
+from any2vec.checks import MAX_SEED, check_choice, check_number, check_whole, is_unicode
 from any2vec.errors import InputError
 
 DEDUP = ("id", "text", "none")
@@ -51,8 +51,9 @@ class SourceOptions:
         check_choice("form", self.form, FORMS)
         check_choice("dedup", self.dedup, DEDUP)
         for name in ("field", "id_field"):
-            if not all(getattr(self, name).split(".")):
-                raise InputError(f"{name} must be a name such as text or message.text, got {getattr(self, name)!r}.")
+            found: str = getattr(self, name)
+            if not all(found.split(".")) or not is_unicode(found):
+                raise InputError(f"{name} must be a name such as text or message.text, got {found!r}.")
         if self.rate is not None:
             check_number("rate", self.rate, 0, 1e9, open_low=True)
         check_number("patience", self.patience, 0.1, 86_400)
