@@ -153,6 +153,8 @@ def main() -> int:
         return processes.run(0 if given.show else given.count or 500, given.seed, KEPT, given.processes)
     count = given.count or 10_000
     targets = [target for target in TARGETS if given.only in target.name]
+    if not targets:
+        parser.error(f"no target's name holds {given.only!r}; there are {', '.join(one.name for one in TARGETS)}")
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fuzz-samples-") as folder:
         make_samples(Path(folder))
