@@ -10,13 +10,26 @@ import importlib
 import re
 import sys
 from collections import Counter
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import results
 from benchmarks.run import TABLES
-from benchmarks.table import NOT_RESOLVED, PASS, REPORTED, SHORT, STALE, Figure, Table, markdown, markdown_grid
+from benchmarks.table import (
+    NOT_MEASURED,
+    NOT_RESOLVED,
+    PASS,
+    REPORTED,
+    SHORT,
+    STALE,
+    Figure,
+    Table,
+    markdown,
+    markdown_grid,
+)
 
 FIGURES = results.ROOT / "docs" / "figures"
 """a page for each table, and their index"""
@@ -89,7 +102,17 @@ def filled(text: str) -> str:
 
 
 def _all(name: str) -> str:
-    return markdown(_latest(name), results.provenance(_table(name), results.load(name)))
+    lines = [line for _, row in groupby(_latest(name), lambda line: line.row) for line in _shortened(list(row))]
+    return markdown(lines, results.provenance(_table(name), results.load(name)))
+
+
+def _shortened(row: list[Figure]) -> list[Figure]:
+    """The lines of a row; where none of its measures has been measured, and for one reason, they are one line."""
+    first, *more = row
+    if not more or not first.verdict.startswith(NOT_MEASURED) or len({line.verdict for line in row}) > 1:
+        return row
+    target = first.target if len({line.target for line in row}) == 1 else "each its own"
+    return [replace(first, measure=f"{first.measure}; and {len(more)} more", target=target)]
 
 
 def _index(name: str) -> str:
