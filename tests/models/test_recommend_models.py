@@ -220,6 +220,37 @@ def test_lists_leave_out_what_is_asked() -> None:
         found.recommend(10, 0)
 
 
+def test_every_form_of_interactions_leaves_out_the_users_items(tmp_path: Path) -> None:
+    found, pairs = toy(), [(10, "a"), (10, "b"), (20, "d")]
+    file = tmp_path / "likes.csv"
+    file.write_text("user,item\n" + "".join(f"{user},{item}\n" for user, item in pairs))
+    columns = {"user": [user for user, _ in pairs], "item": [item for _, item in pairs]}
+    frame, table = pytest.importorskip("pandas").DataFrame(columns), pytest.importorskip("pyarrow").table(columns)
+    forms = [str(file), file, [str(file)], [file], (str(file),), columns, frame, table, pairs, read_interactions(pairs)]
+    for exclude in [*forms, iter(pairs), np.array(pairs)]:
+        assert found.recommend(10, 2, exclude=exclude) == [("c", 1.0), ("d", 0.0)], type(exclude)
+    for exclude in forms:
+        assert found.recommend([10, 20], 1, exclude=exclude) == [[("c", 1.0)], [("c", 2.0)]], type(exclude)
+
+
+def test_a_list_of_items_is_left_out_for_all() -> None:
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    found = toy()
+    for exclude in (["a", "d"], ("a", "d"), {"a", "d"}, np.array(["a", "d"]), iter("ad")):
+        assert found.recommend(10, 9, exclude=exclude) == [("b", 2.0), ("c", 1.0)]
+    for exclude in (pandas.Series(["a", "d"]), arrow.array(["a", "d"]), arrow.chunked_array([["a"], ["d"]])):
+        assert found.recommend(10, 1, exclude=exclude) == [("b", 2.0)]
+    assert found.recommend([10, 20], 1, exclude=["a", "d", "new"]) == [[("b", 2.0)], [("c", 2.0)]]
+    assert found.recommend(10, 1, exclude=[]) == found.recommend(10, 1)
+
+
+@pytest.mark.parametrize("exclude", [["likes.csv"], ["zzz", "yyy"], [7], 5, True])
+def test_what_leaves_nothing_out_is_refused(exclude: Any) -> None:
+    for users in (10, [10, 20]):
+        with pytest.raises(InputError, match=r"exclude takes interactions .* or a list of items"):
+            toy().recommend(users, exclude=exclude)
+
+
 def test_threads_give_the_same_lists() -> None:
     found = Recommender(
         any2vec.BPR(dim=8), range(3000), range(50), rows(1, 3000, 8), rows(2, 50, 8), rows(3, 50, 1)[:, 0]

@@ -68,6 +68,65 @@ def test_answers_are_those_of_a_plain_search(kind: Any, reciprocal: bool, monkey
                 assert found == scorer.predict(*query, k=k, **options)
 
 
+def test_triples_are_left_out_in_every_form(tmp_path: Path) -> None:
+    scorer = make(a2v.DistMult(dim=DIM), seed=1)
+    (first, _), (second, _), *_ = answers = scorer.tails("e1", "r0", k=4)
+    triples = [("e1", "r0", first), ("e1", "r0", second)]
+    file = tmp_path / "tr.tsv"
+    file.write_text("".join("\t".join(triple) + "\n" for triple in triples))
+    columns = {name: [triple[n] for triple in triples] for n, name in enumerate(("head", "relation", "tail"))}
+    frame, table = pytest.importorskip("pandas").DataFrame(columns), pytest.importorskip("pyarrow").table(columns)
+    whole = [str(file), file, columns, frame, table, triples, a2v.read_triples(triples), np.array(triples)]
+    for exclude in [
+        *whole,
+        *([one] for one in whole if one is not columns),
+        iter(triples),
+        [triples[0], [triples[1]]],
+        [triples[1], frame],
+    ]:
+        assert scorer.predict("e1", "r0", k=2, exclude=exclude) == answers[2:], exclude
+    with pytest.raises(InputError, match="exclude takes triples"):
+        scorer.predict("e1", "r0", exclude=5)  # type: ignore[arg-type]
+
+
+def test_queries_of_a_table() -> None:
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    scorer = make(a2v.ComplEx(dim=DIM), seed=4)
+    rows = [("e1", "r0", None), (None, "r1", "e2"), ("e1", None, "e2")]
+    columns = {name: [row[n] for row in rows] for n, name in enumerate(("head", "relation", "tail"))}
+    asked = {name: [value or "?" for value in values] for name, values in columns.items()}
+    wanted = scorer.predict_many(rows)
+    other = pandas.DataFrame(columns).rename(columns={"head": "a", "relation": "b", "tail": "c"})
+    for table in (columns, pandas.DataFrame(columns), arrow.table(columns), arrow.table(asked), other):
+        assert scorer.predict_many(table) == wanted
+    assert scorer.predict_many(pandas.DataFrame({"head": ["e1"], "relation": ["r0"]})) == wanted[:1]
+    with pytest.raises(DataError, match="no columns of head, relation and tail"):
+        scorer.predict_many({"name": ["e1"]})
+    numbered = TripleScorer(
+        scorer.model, range(NUM), NAMES, scorer.vectors, scorer.relation_vectors, scorer.triples
+    )  # integers beside missing ones are floats in pandas
+    found = numbered.predict_many(pandas.DataFrame({"head": [1, None], "relation": ["r0", "r1"], "tail": [None, 2]}))
+    assert [[f"e{name}" for name, _ in answer] for answer in found] == [[name for name, _ in one] for one in wanted[:2]]
+
+
+def test_triples_are_scored_by_name(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    scorer = make(a2v.ComplEx(dim=DIM), seed=4)
+    names, rows = [("e1", "r2", "e5"), ("e7", "r0", "e0")], [(1, 2, 5), (7, 0, 0)]
+    wanted = scorer.score(np.array(rows))
+    file = tmp_path / "tr.tsv"
+    file.write_text("".join("\t".join(triple) + "\n" for triple in names))
+    frame = pandas.DataFrame(names, columns=["head", "relation", "tail"])
+    for given in (names, np.array(names), frame, file, str(file), rows, a2v.read_triples(names)):
+        assert scorer.score(given).tolist() == wanted.tolist()
+    assert scorer.score([]).shape == (0,)
+    with pytest.raises(UnknownKeyError, match="The tail of triple 2 is not among the names"):
+        scorer.score([names[0], ("e1", "r1", "nobody")])
+    for wrong in (5, [(1, 2)], [(0.5, 1, 2)], [None]):
+        with pytest.raises(InputError, match="score takes triples of names"):
+            scorer.score(wrong)
+
+
 def test_triples_with_rows_of_their_own_are_left_out_by_name() -> None:
     scorer = make(a2v.DistMult(dim=DIM), seed=1)
     first = scorer.tails("e1", "r0", k=2)
@@ -115,8 +174,9 @@ def test_what_is_refused() -> None:
     for query in ((None, None, "e1"), ("e1", "r1", "e2"), (None, None, None)):
         with pytest.raises(InputError, match="two of head, relation and tail"):
             scorer.predict(*query)
-    with pytest.raises(InputError, match="two of head, relation and tail"):
-        scorer.predict_many([("e1", "r1")])
+    for queries in ([("e1", "r1")], ["e1"], ("e1", "r1", None), [None], [("e1", "r0", 0.5)], 5):
+        with pytest.raises(InputError, match="Query 1 is none; queries are a file or a table"):
+            scorer.predict_many(queries)
     with pytest.raises(InputError, match="k must be"):
         scorer.predict("e1", "r1", k=0)
     with pytest.raises(UnknownKeyError, match="relation 'e1' is not among the 3"):

@@ -18,7 +18,7 @@ from any2vec import machine
 from any2vec.checks import check_whole, parse_json
 from any2vec.data.interactions.interactions import Interactions, read_interactions
 from any2vec.data.interactions.options import InteractionOptions
-from any2vec.data.io.files import form_of
+from any2vec.data.io.files import form_of, is_table
 from any2vec.data.vocab.user_keys import Key, UserKeys, text_of
 from any2vec.embeddings import Embeddings, Neighbors
 from any2vec.errors import FormatError, InputError, UnknownKeyError
@@ -59,24 +59,46 @@ class Recommender:
         """The k best items of a user, best first, as (item, score); of several users a list of those.
 
         Args:
-            exclude: what is not recommended: for one user a list of items; else interactions in any form that
-                `read_interactions` takes, of which each user's own are left out. Names that the model lacks do not
-                matter.
+            exclude: what is not recommended: interactions in any form that `read_interactions` takes (a file, a table,
+                pairs), of which each user's own are left out; or a list of items, left out for all users. Names that
+                the model lacks do not matter beside others that it has.
 
         Raises:
             UnknownKeyError: a user is unknown.
-            InputError: k is no number from 1.
+            InputError: k is no number from 1, or exclude is none of these: a list without one item of the model.
         """
         is_one = text_of(users) is not None
         asked: list[Any] = [users] if is_one else list(users)  # type: ignore[arg-type]
         row_B = self.rows_of(asked)
-        if is_one and exclude is not None and not isinstance(exclude, str | Path | Interactions):
-            given = exclude.tolist() if hasattr(exclude, "tolist") else list(exclude)
-            if all(text_of(item) is not None for item in given):
-                exclude = [(users, item) for item in given] or None
-        found = [self.named(*one) for one in self.best(row_B, k, self.known(exclude))]
+        found = [self.named(*one) for one in self.best(row_B, k, self.known(self._interactions(asked, exclude)))]
         lists = [answer for block in found for answer in block]
         return lists[0] if is_one else lists
+
+    def _interactions(self, asked: list[Any], exclude: Any) -> Any:
+        """What `recommend` leaves out, as interactions: a list of items becomes pairs of each user with each."""
+        is_whole = isinstance(exclude, str | Path | Interactions) or hasattr(exclude, "tocoo")
+        if exclude is None or is_whole or is_table(exclude):
+            return exclude
+        wanted = "exclude takes interactions (a file, a table, a list of (user, item)) or a list of items"
+        try:
+            listed = next((getattr(exclude, name) for name in ("tolist", "to_pylist") if hasattr(exclude, name)), None)
+            given = list(exclude) if listed is None else list(listed())
+        except TypeError:
+            raise InputError(f"{wanted}, got {exclude!r:.80}.") from None
+        items = [item for item in given if text_of(item) is not None]
+        if not given:
+            return None
+        if len(items) < len(given):  # pairs, arrays, paths: read as they stand, or as far as an iterator has given them
+            is_files = all(isinstance(item, str | Path) for item in given)
+            return given if is_files or isinstance(exclude, Iterator) else exclude
+        if (self.items.rows(given) >= 0).any():
+            return [(user, item) for user in asked for item in given] or None
+        if all(isinstance(item, str) and Path(item).exists() for item in given):
+            return given
+        raise InputError(
+            f"{wanted}; none of {', '.join(map(repr, given[:3]))}{', ...' if len(given) > 3 else ''} is among the "
+            f"{len(self.items):,} items of the model, nor a file."
+        )
 
     def rows_of(self, users: Sequence[Key]) -> np.ndarray:
         """int64 (B,). UnknownKeyError: the training data lack a user."""

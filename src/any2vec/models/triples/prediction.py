@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from any2vec.data.options import TripleOptions
-from any2vec.data.triples.triples import read_triples, triple_columns
-from any2vec.data.vocab.user_keys import Key
+from any2vec.data.io.files import is_table
+from any2vec.data.options import TripleOptions, usual_columns
+from any2vec.data.triples.text import HEADS, RELATIONS, TAILS
+from any2vec.data.triples.triples import Triples, read_triples, triple_columns
+from any2vec.data.vocab.user_keys import Key, text_of
 from any2vec.embeddings import Neighbors
 from any2vec.errors import DataError, InputError, UnknownKeyError
 from any2vec.evaluate.triples import Known, answering, named
@@ -26,6 +28,8 @@ MISSING = "?"
 PARTS = ("head", "relation", "tail")
 _BLOCK_NUMBERS = 1 << 23
 """scores of a block"""
+_TABLE_ROWS = 1 << 16
+"""of a table that are read at a time"""
 
 
 class Query(NamedTuple):
@@ -43,6 +47,82 @@ class Query(NamedTuple):
             given = ", ".join(part for part, name in zip(PARTS, self, strict=True) if name is not None) or "none"
             raise InputError(f"A query gives two of head, relation and tail, and asks for the third; got {given}.")
         return places[0]
+
+
+def queries_of(given: Any) -> list[Query]:
+    """Queries as `TripleScorer.predict_many` takes them.
+
+    Raises:
+        InputError: it is neither a file, a table, nor rows of three; else as `read_queries`.
+    """
+    if isinstance(given, str | Path):
+        return read_queries(given)
+    found = []
+    try:
+        for row in _table_rows(given) if is_table(given) else given:
+            query = None if text_of(row) is not None else Query(*row)
+            if query is None or not all(name is None or text_of(name) is not None for name in query):
+                raise TypeError
+            found.append(query)
+    except TypeError:
+        raise InputError(
+            f"Query {len(found) + 1:,} is none; queries are a file or a table with columns of head, relation and tail, "
+            "or a list of (head, relation, tail), with None for what is asked: ('paris', 'capital_of', None)."
+        ) from None
+    return found
+
+
+def _table_rows(table: Any) -> Iterator[list[Any]]:
+    """Names of head, relation and tail by row: None where a value, or the column, is missing or ?."""
+    from any2vec.data.io.arrow import TableReader
+
+    reader = TableReader(table, None)
+    usual = usual_columns(reader.names, HEADS, RELATIONS, TAILS)
+    if sum(map(bool, usual)) < 2:
+        if len(reader.names) < 3:
+            raise DataError(f"{reader.name} has no columns of head, relation and tail; name two of them at least.")
+        usual = reader.names[:3]
+    for batch in reader.batches([name for name in usual if name], _TABLE_ROWS):
+        columns = {name: [_name_of(value) for value in values.to_pylist()] for name, values in batch.items()}
+        size = len(next(iter(columns.values())))
+        yield from map(list, zip(*(columns.get(name, [None] * size) for name in usual), strict=True))
+
+
+def _name_of(value: Any) -> Any:
+    """A name as it stands in a table: pandas turns integers beside missing ones into floats."""
+    value = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    if isinstance(value, float):
+        return None if value != value else int(value) if value.is_integer() else value
+    return None if value == MISSING else value
+
+
+def rows_of_triples(scorer: TripleScorer, given: Any) -> np.ndarray:
+    """Rows int64 (M, 3) of triples by row, or of triples by name in any form that `read_triples` takes.
+
+    Raises:
+        InputError: they are neither. UnknownKeyError: a name has no row. DataError: as `read_triples`.
+    """
+    is_by_name = isinstance(given, str | Path | Triples) or is_table(given)
+    if not is_by_name:
+        given = given.detach().cpu().numpy() if hasattr(given, "detach") else given
+        try:
+            given = given if isinstance(given, np.ndarray) else [tuple(row) for row in given]
+            is_by_name = any(isinstance(name, str) for row in given for name in row)
+            row_M3 = None if is_by_name else np.asarray(given).reshape(-1, 3) if len(given) else np.empty((0, 3), int)
+        except (TypeError, ValueError):
+            row_M3 = np.empty((0, 3))
+        if row_M3 is not None:
+            if row_M3.dtype.kind not in "iu":
+                raise InputError(
+                    "score takes triples of names (a file, a table, a list of (head, relation, tail)), or their rows, "
+                    f"integers (M, 3); got {given!r:.80}."
+                )
+            return row_M3.astype(np.int64, copy=False)
+    row_M3 = read_triples(given, known=named(scorer)).rows()
+    if (row_M3 < 0).any():
+        number, part = divmod(int(np.argmax(row_M3.ravel() < 0)), 3)
+        raise UnknownKeyError(f"The {PARTS[part]} of triple {number + 1:,} is not among the names of training.")
+    return row_M3
 
 
 def read_queries(path: Path | str) -> list[Query]:
@@ -66,7 +146,7 @@ def read_queries(path: Path | str) -> list[Query]:
 
 
 def predict(
-    scorer: TripleScorer, queries: Sequence[Query], k: int, exclude: Iterable[Any], exclude_training: bool
+    scorer: TripleScorer, queries: Sequence[Query], k: int, exclude: Any, exclude_training: bool
 ) -> list[Neighbors]:
     """As `TripleScorer.predict_many`."""
     if not isinstance(k, int | np.integer) or k < 1:
@@ -121,10 +201,28 @@ def row_of(scorer: TripleScorer, part: str, name: Key) -> int:
     return row
 
 
-def _left_out(scorer: TripleScorer, exclude: Iterable[Any], exclude_training: bool) -> list[np.ndarray]:
+def _left_out(scorer: TripleScorer, exclude: Any, exclude_training: bool) -> list[np.ndarray]:
     """Sets of triples that are no answers, integers (M, 3); names that the model lacks are -1."""
-    found = [read_triples(one, known=named(scorer)).rows() for one in exclude]
+    found = [read_triples(one, known=named(scorer)).rows() for one in _sets(exclude)]
     return [np.empty((0, 3), np.int64), *found, *([scorer.triples] if exclude_training else [])]
+
+
+def _sets(exclude: Any) -> list[Any]:
+    """What is excluded as sets that `read_triples` takes: one given alone is a list of one, as are triples together."""
+    is_array = getattr(exclude, "ndim", 0) == 2
+    is_columns = isinstance(exclude, tuple) and any(getattr(part, "ndim", 0) == 1 for part in exclude)
+    if isinstance(exclude, str | Path | Triples) or is_table(exclude) or is_array or is_columns:
+        return [exclude]
+    if not isinstance(exclude, Iterable):
+        raise InputError(f"exclude takes triples: a file, a table, a list of triples, or several; got {exclude!r:.80}.")
+    given = list(exclude)
+    triples = [one for one in given if _is_triple(one)]
+    return [one for one in given if not _is_triple(one)] + ([triples] if triples else [])
+
+
+def _is_triple(given: Any) -> bool:
+    """Whether it is one triple, or edge, rather than a set of them."""
+    return isinstance(given, tuple | list) and len(given) in (2, 3) and all(text_of(key) is not None for key in given)
 
 
 def _blocks(place_Q: np.ndarray, num_candidates: int) -> Iterator[np.ndarray]:

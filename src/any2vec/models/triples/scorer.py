@@ -6,7 +6,7 @@ Legend: V entities, W numbers of an entity's row, R rows of relations, P numbers
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from any2vec.formats.vocabulary import read_vocabulary, write_vocabulary
 from any2vec.kernels.triples.queries import make_queries, near_scores
 from any2vec.models.registry import known_models, model_of
 from any2vec.models.triples.config import TRIPLE_MODELS, TripleModel
-from any2vec.models.triples.prediction import Query, predict, read_queries
+from any2vec.models.triples.prediction import predict, queries_of, rows_of_triples
 from any2vec.models.triples.queries import ways_of
 from any2vec.models.triples.score import NO_DENSE, Dense
 from any2vec.models.triples.score_worker import dense_shapes
@@ -66,11 +66,21 @@ class TripleScorer:
         """Of all entities as heads of (relation, tail), rows int64 (B,): float32 (B, V)."""
         return self._scores(tail_B, np.asarray(relation_B, np.int64) + len(self.relations))
 
-    def score(self, triple_M3: np.ndarray) -> np.ndarray:
-        """Of each triple as an answer to the query for its tail, float32 (M,); rows int (M, 3)."""
+    def score(self, triples: Any) -> np.ndarray:
+        """Of each triple as an answer to the query for its tail, float32 (M,).
+
+        triples: their rows, integers (M, 3); or names, in any form that `read_triples` takes. Integers in a list or an
+        array are rows, in a table or a file names.
+
+        Raises:
+            InputError: they are neither.
+            UnknownKeyError: a name is unknown.
+            DataError: a file or table cannot be read.
+        """
+        triple_M3 = rows_of_triples(self, triples)
         found = [np.empty(0, np.float32)]
         for start in range(0, len(triple_M3), _BLOCK):
-            head_B, relation_B, tail_B = np.asarray(triple_M3[start : start + _BLOCK], np.int64).T
+            head_B, relation_B, tail_B = triple_M3[start : start + _BLOCK].T
             if not self.model.query:
                 tail_K, column_B = np.unique(tail_B, return_inverse=True)
                 score_BK = self._own_scores(head_B, relation_B, self.vectors[tail_K])
@@ -85,15 +95,15 @@ class TripleScorer:
 
     def predict(
         self, head: Key | None = None, relation: Key | None = None, tail: Key | None = None, *, k: int = 10,
-        exclude: Iterable[Any] = (), exclude_training: bool = False,
+        exclude: Any = (), exclude_training: bool = False,
     ) -> Neighbors:  # fmt: skip
         """The k likeliest answers for the part that is not given, head, relation or tail: (name, score), best first.
 
         Relations are compared as answers to their queries for the tail. Ties go by row.
 
         Args:
-            exclude: sets of triples (each whatever `read_triples` reads) whose answers are left out; names of theirs
-                that are unknown do not matter.
+            exclude: triples whose answers are left out: whatever `read_triples` reads (a file, a table, a list of
+                triples), or several such in a list; names of theirs that are unknown do not matter.
             exclude_training: leave out the triples of training, too.
 
         Raises:
@@ -104,19 +114,16 @@ class TripleScorer:
         return self.predict_many([(head, relation, tail)], k=k, exclude=exclude, exclude_training=exclude_training)[0]
 
     def predict_many(
-        self, queries: Path | str | Iterable[Sequence[Key | None]], *, k: int = 10, exclude: Iterable[Any] = (),
+        self, queries: Any, *, k: int = 10, exclude: Any = (),
         exclude_training: bool = False,
     ) -> list[Neighbors]:  # fmt: skip
         """Answers to many queries, scored together; else as `predict`.
 
         Args:
-            queries: (head, relation, tail) with None for what is asked; or a file of triples with ? there.
+            queries: rows of (head, relation, tail) with None for what is asked; a file of triples with ? there; or a
+                table with either, or without the column that is asked.
         """
-        if isinstance(queries, str | Path):
-            rows = read_queries(queries)
-        else:
-            rows = [Query(*query) if len(query) == 3 else Query(None, None, None) for query in queries]
-        return predict(self, rows, k, exclude, exclude_training)
+        return predict(self, queries_of(queries), k, exclude, exclude_training)
 
     def tails(self, head: Key, relation: Key, k: int = 10) -> Neighbors:
         """The k likeliest tails of (head, relation), known ones among them; else as `predict`."""
