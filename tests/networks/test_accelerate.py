@@ -195,3 +195,30 @@ def test_a_pair_of_rows_may_be_a_list(made: Any) -> None:
     fast = accelerate(copy.deepcopy(plain))
     pair = [x, x[:30].flip(0)]
     assert torch.allclose(fast(pair, edge_index, edge_attr), plain(tuple(pair), edge_index, edge_attr), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning", "ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_traced_layer_keeps_its_inputs(name: str) -> None:
+    """As `torch.onnx.export` traces: what a kernel gives would stand in the file as a constant."""
+    torch.manual_seed(3)
+    plain = LAYERS[name]()
+    fast = accelerate(copy.deepcopy(plain))
+    traced = torch.jit.trace(fast, graph(), check_trace=False)
+    x, edge_index = graph(5)
+    x, edge_index = x[:20], edge_index[:, :80] % 20
+    with torch.no_grad():
+        assert torch.allclose(traced(x, edge_index), plain(x, edge_index), atol=1e-5)
+        assert torch.allclose(fast(x, edge_index), plain(x, edge_index), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:There exist node types")
+def test_what_holds_layers_for_types_of_edges_is_left_as_it_is() -> None:
+    torch.manual_seed(4)
+    module = geometric.HeteroConv({("a", "to", "b"): geometric.SAGEConv((4, 8), 3)})
+    x = {"a": torch.randn(5, 4), "b": torch.randn(6, 8)}
+    edges = {("a", "to", "b"): torch.tensor([[0, 1, 4], [0, 5, 5]])}
+    before = module(x, edges)["b"]
+    found = accelerate(module)
+    assert type(next(iter(found.convs.values()))).__name__ == "AcceleratedSAGEConv"
+    assert torch.allclose(found(x, edges)["b"], before, atol=1e-5)

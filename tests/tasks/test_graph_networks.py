@@ -170,8 +170,14 @@ def test_neighbors_tell_what_features_alone_do_not(graph: AttributedGraph, model
     some = np.array([5, 239, 5])
     for found, expected in zip(result.scorer.score(graph, some), (vectors, scores), strict=True):
         np.testing.assert_allclose(found, expected[some], atol=1e-5)
-    with pytest.raises(InputError, match=r"nodes must be whole numbers from 0 to 239"):
+    with pytest.raises(InputError, match=r"nodes must be from 0 to 239, got 240"):
         result.scorer.score(graph, np.array([240]))
+    with pytest.raises(InputError, match=r"or a mask \(240,\), got bool of \(3,\)"):
+        result.scorer.score(graph, np.ones(3, bool))
+    is_asked = np.isin(np.arange(NODES), [5, 239])
+    np.testing.assert_allclose(result.scorer.score(graph, is_asked)[1], scores[[5, 239]], atol=1e-5)
+    with pytest.raises(InputError, match=r"an AttributedGraph, got dict; any2vec.write_graph makes one"):
+        result.scorer.score({})
     for part in ("train", "val", "test"):
         assert summary[f"{part}_accuracy"] == score_of(scores, np.asarray(graph.labels), graph.rows(part))
     assert graph.features is not None

@@ -59,7 +59,7 @@ class AcceleratedDropout(torch.nn.Dropout):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """As of `torch.nn.Dropout`."""
-        if not self.training or self.inplace or self.p >= 1 or not _is_plain(x):
+        if not self.training or self.inplace or self.p >= 1 or not _is_plain(x) or torch.jit.is_tracing():
             return super().forward(x)
         return dropout(x, self.p)
 
@@ -80,6 +80,8 @@ def _accelerated(name: str) -> type:
     base: Any = getattr(torch_geometric.nn, name)
 
     def forward(self: Any, x: Any, edge_index: Any, *more: Any, **options: Any) -> Any:
+        if torch.jit.is_tracing():  # into ONNX, say: what a kernel gives would be a constant there
+            return base.forward(self, x, edge_index, *more, **options)
         x = tuple(x) if isinstance(x, list) else x
         given = [value for value in (*more, *options.values()) if value is not None]
         rows = () if ours is RGCNConv and _are_nodes(x) else x
@@ -107,9 +109,11 @@ def _view(layer: Any, ours: type) -> Any:
 def _is_known(layer: Any) -> bool:
     """Whether our layer of this name does what it does."""
     name = type(layer).__name__
+    if name not in _OURS:  # what holds layers for types of edges stands among them, too
+        return False
     are_rows = layer.flow == "source_to_target" and layer.node_dim in (-2, 0)
     is_made = not any(isinstance(value, torch.nn.UninitializedParameter) for value in layer.parameters())
-    if name not in _OURS or not are_rows or not is_made:
+    if not are_rows or not is_made:
         return False
     if name == "SAGEConv":
         return layer.aggr in (*REDUCTIONS, "add")

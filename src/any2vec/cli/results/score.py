@@ -39,7 +39,7 @@ def _score(
         int | None, typer.Option("--batch-size", min=1, help=r"Clicks: rows scored at once \[default 4096]")
     ] = None,
     features: Annotated[
-        Path | None, typer.Option("--features", help="Classes of nodes: the nodes' features.", show_default=False)
+        Path | None, typer.Option("--features", help="Models of ga-mlp: the nodes' features.", show_default=False)
     ] = None,
     module: Annotated[
         str | None,
@@ -69,7 +69,10 @@ def _score(
         return
     if len(rows) == 1 and task is not None and (scored := task.score(model, Path(rows[0]), **options)) is not None:
         if features is not None or batch_size is not None:
-            raise InputError(f"Models of {task.title} are scored without --features and --batch-size; leave them out.")
+            told = {"--features": features, "--batch-size": batch_size}
+            given = [name for name, value in told.items() if value is not None]
+            what = f"Models of {task.title.lower()} are scored without {' and '.join(given)}"
+            raise InputError(f"{what}; leave {'it' if len(given) == 1 else 'them'} out.")
         lines = list(scored)
         summary: dict[str, Any] = {"model": str(model), "num_examples": len(lines)}
         _deliver(lines, summary, [("rows", number(len(lines)))], out, overwrite, as_json)

@@ -10,6 +10,7 @@ import typer
 
 from any2vec.cli.options import out_option
 from any2vec.cli.output import AsJson, columns, details, guarded, note, print_json, show
+from any2vec.errors import InputError
 from any2vec.formats import FORMATS, guess_format
 from any2vec.units import size
 
@@ -120,6 +121,11 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write vectors in the format of another tool."""
+    if format is None and out.suffix in (".onnx", ".pt", ".pth"):
+        raise InputError(
+            f"export writes vectors. A graph network becomes ONNX or a module of PyG in Python: "
+            f"any2vec.NetworkClassifier.load('{result}').to_onnx('{out.with_suffix('.onnx')}'), or .to_pyg()."
+        )
     embeddings = load(result, relations=relations)
     embeddings.save(out, format=format, overwrite=overwrite, dtype=dtype)
     num_bytes = sum(path.stat().st_size for path in (out.rglob("*") if out.is_dir() else [out]) if path.is_file())

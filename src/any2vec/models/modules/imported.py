@@ -87,6 +87,8 @@ def factory_at(place: str) -> Callable[..., Any]:
         with _current_folder():
             found: Any = import_module(package)
     except ModuleNotFoundError as error:
+        if package.endswith(".py"):
+            raise InputError(f"--module names a file without its .py: {package[:-3]}:{name}, got {place}.") from error
         raise InputError(
             f"There is no {error.name} among installed packages or in the current folder; --module names a file or a "
             f"package, and a class in it, like {_EXAMPLE}."

@@ -243,7 +243,7 @@ def _check_forward(module: nn.Module, place: str, num_features: int, num_classes
     except Exception as error:
         raise InputError(
             f"The forward of {place} fails on {len(probe.x_ND)} nodes with {num_features} features "
-            f"({first_line(error)}); it is called as forward(x, edge_index)."
+            f"({first_line(error)}); it is called as forward(x, edge_index), without features or types of edges."
         ) from error
     asked = len(probe.x_ND), num_classes
     if not isinstance(found, torch.Tensor) or tuple(found.shape) != asked or found.dtype != torch.float32:

@@ -35,6 +35,10 @@ _MODELS: dict[str, type[GraphNetwork]] = {
 }
 
 
+class OtherNetworkError(FormatError):
+    """A network is whole, but of another kind than the one that was asked for."""
+
+
 class NetworkClassifier:
     """Predicts the classes of nodes, each from all its in-neighbors.
 
@@ -63,20 +67,20 @@ class NetworkClassifier:
         """(vectors, float32 (K, hidden): the last hidden layer's; scores of classes, (K, C)) of nodes, or of all.
 
         Args:
-            graph: or its folder. nodes: rows, integers (K,); of others only what these need is computed.
+            graph: or its folder. nodes: rows, integers (K,), or a mask, bool (N,); of others only what these need is
+                computed.
             budget_bytes: of memory for layers; 0: half of the machine's. What does not fit is mapped from a file.
 
         Raises:
-            InputError: the graph has no features, or not as many as the training, of nodes or of edges, or not these
-                nodes; it is of other
-                nodes than a network without features has learned; a relation is unknown; the budget is too small; the
-                network is a module of a user's, and the folder was opened without naming it.
+            InputError: the graph is none; it has no features, or not as many as the training, of nodes or of edges, or
+                not these nodes; it is of other nodes than a network without features has learned; a relation is
+                unknown; the budget is too small; the network is a module of a user's, and the folder was opened
+                without naming it.
             FormatError: the folder is no graph, or damaged. StorageError: the disk is full.
         """
-        from any2vec.data.attributed.graph import AttributedGraph
         from any2vec.models.networks.inference import inference_over
 
-        graph = AttributedGraph.open(graph) if isinstance(graph, str | Path) else graph
+        graph = opened(graph)
         features: Any = graph.features
         if self.relations is not None and self.relations.num_nodes:
             check_same_nodes(graph, self.relations.num_nodes, self._nodes)
@@ -164,7 +168,7 @@ class NetworkClassifier:
     def of(cls, model: GraphNetwork, weights: State, about: Mapping[str, Any]) -> NetworkClassifier:
         """By what `write` has written. ValueError, KeyError, TypeError where it is damaged."""
         if objective_name(model) != "classes":
-            raise ValueError(f"it has learned {objective_name(model)}, and no classes")
+            raise OtherNetworkError("The network gives vectors of nodes and no classes; NetworkEncoder.load opens it.")
         classes = [str(name) for name in about["classes"]]
         relations = None
         if "names" in about:
@@ -224,7 +228,8 @@ def read_network(folder: Path | str, made: Callable[[GraphNetwork, State, Mappin
     """What `made` makes of the network of a finished run: its model, its weights, and what was written beside them.
 
     Raises:
-        FormatError: there is none, or it is damaged: `made` raises ValueError, KeyError or TypeError, too.
+        FormatError: there is none, it is of another kind, or it is damaged: `made` raises ValueError, KeyError or
+            TypeError, too.
     """
     file = Path(folder) / NETWORK
     if not file.exists():
@@ -235,6 +240,8 @@ def read_network(folder: Path | str, made: Callable[[GraphNetwork, State, Mappin
         options: dict[str, Any] = dict(about["model"])
         model = _MODELS[options.pop("model")](**options)
         return made(model, dict(tensors), about)
+    except OtherNetworkError:
+        raise
     except (FormatError, InputError, OSError, ValueError, TypeError) as error:
         raise FormatError(f"{file} is damaged: {' '.join(str(error).split())}") from error
     except KeyError as error:
@@ -244,9 +251,27 @@ def read_network(folder: Path | str, made: Callable[[GraphNetwork, State, Mappin
 def checked_nodes(nodes: np.ndarray, num: int) -> np.ndarray:
     """Rows of nodes that are asked for. InputError: there are no such."""
     found = np.asarray(nodes)
-    if found.ndim != 1 or found.dtype.kind not in "iu" or not ((found >= 0) & (found < num)).all():
-        raise InputError(f"nodes must be whole numbers from 0 to {num - 1:,}, got {found.dtype} of {found.shape}.")
+    if found.dtype == bool and found.shape == (num,):
+        return np.flatnonzero(found)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise InputError(f"nodes must be whole numbers or a mask ({num:,},), got {found.dtype} of {found.shape}.")
+    if (outside := found[(found < 0) | (found >= num)]).size:
+        raise InputError(f"nodes must be from 0 to {num - 1:,}, got {outside[0]:,}.")
     return found
+
+
+def opened(graph: Any) -> AttributedGraph:
+    """A graph, or that of a folder. InputError: it is neither; FormatError: the folder is none of a graph."""
+    from any2vec.data.attributed.graph import AttributedGraph
+
+    if isinstance(graph, AttributedGraph):
+        return graph
+    if not isinstance(graph, str | Path):
+        raise InputError(
+            f"graph must be a graph folder or an AttributedGraph, got {type(graph).__name__}; any2vec.write_graph "
+            "makes one of Data, of edges and of arrays."
+        )
+    return AttributedGraph.open(graph)
 
 
 def edges_for(model: GraphNetwork, graph: AttributedGraph) -> Csr:

@@ -12,9 +12,11 @@ from any2vec.errors import InputError
 from any2vec.evaluate.graph.scores import pair_scores
 from any2vec.models.networks.classifier import (
     MAX_COLUMNS,
+    OtherNetworkError,
     check_edge_features,
     checked_nodes,
     edges_for,
+    opened,
     read_network,
     write_network,
 )  # fmt: skip
@@ -52,10 +54,9 @@ class NetworkEncoder:
 
         Args and errors as of `NetworkClassifier.score`.
         """
-        from any2vec.data.attributed.graph import AttributedGraph
         from any2vec.models.networks.inference import inference_over
 
-        graph = AttributedGraph.open(graph) if isinstance(graph, str | Path) else graph
+        graph = opened(graph)
         if graph.features is None or graph.num_features != self.num_features:
             raise InputError(f"The network takes {self.num_features:,} features a node, got {graph.num_features:,}.")
         check_edge_features(self.model, graph, self.num_edge_features)
@@ -79,14 +80,17 @@ class NetworkEncoder:
     ) -> np.ndarray:  # fmt: skip
         """float32 (K,): how likely edges are, as logits, between nodes of a graph: the dot products of their vectors.
 
-        pairs: integers (2, K), sources and targets.
+        pairs: integers (2, K), sources and targets, as `edge_index` has them; of a list of pairs `np.array(pairs).T`.
 
         Raises:
             InputError: the pairs are of another shape; and as of `NetworkClassifier.score`.
         """
         found = np.asarray(pairs)
         if found.ndim != 2 or len(found) != 2:
-            raise InputError(f"pairs must be whole numbers (2, pairs), sources and targets, got shape {found.shape}.")
+            fix = "; give np.array(pairs).T" if found.ndim == 2 and found.shape[1] == 2 else ""
+            raise InputError(
+                f"pairs must be whole numbers (2, pairs), sources and targets, got shape {found.shape}{fix}."
+            )
         node_B, place = np.unique(found, return_inverse=True)
         return pair_scores(self.vectors(graph, node_B, budget_bytes=budget_bytes), place.reshape(2, -1))
 
@@ -111,7 +115,7 @@ class NetworkEncoder:
         from any2vec.models.networks.network import network_of
 
         if objective_name(model) == "classes":
-            raise ValueError("it has learned classes; NetworkClassifier opens it")
+            raise OtherNetworkError("The network gives classes of nodes; NetworkClassifier.load opens it.")
         if not all(np.isfinite(array).all() for array in weights.values()):
             raise ValueError("its weights are not all numbers")
         num_features = int(about["num_features"])

@@ -14,12 +14,12 @@ from any2vec.sampling.loaders.opening import open_sampled
 class NeighborLoader(BatchLoader):
     """Batches of seeds with the neighborhoods that they sample, one PyG `Data` each, made ahead by threads.
 
-    A script with PyG's `NeighborLoader` runs with its import changed, unless it has options of PyG's that are not here.
-    Seeds come first in `n_id`; `batch_size`, `num_sampled_nodes`, `num_sampled_edges` and `input_id` are as PyG has
-    them, `e_id` where it is asked for; whatever `data` has by node or by edge comes along for those sampled. Of
-    `HeteroData` batches are `HeteroData`, with these by type. Which neighbors are sampled depends on the seed, epoch,
-    type of edge, node and hop alone (`key="batch"`: on the batch, too), not on the number of threads. Each pass is the
-    next epoch.
+    A script with PyG's `NeighborLoader` runs with its import changed, unless it has options of PyG's that are not here,
+    or reads `e_id`, which is there with `return_e_id=True`. Seeds come first in `n_id`; `batch_size`,
+    `num_sampled_nodes`, `num_sampled_edges` and `input_id` are as PyG has them; whatever `data` has by node or by edge
+    comes along for those sampled. Of `HeteroData` batches are `HeteroData`, with these by type. Which neighbors are
+    sampled depends on the seed, epoch, type of edge, node and hop alone (`key="batch"`: on the batch, too), not on the
+    number of threads, nor on `torch.manual_seed`. Each pass is the next epoch.
 
     Args:
         data: PyG's `Data` or `HeteroData`; or an `AttributedGraph`, or its folder, whose features stay on disk.

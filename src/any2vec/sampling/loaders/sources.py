@@ -220,7 +220,9 @@ def linked_rows(src_E: np.ndarray, dst_E: np.ndarray, num_targets: int) -> Csr:
 def weights_of(store: Any, name: str, num_edges: int, said: str) -> np.ndarray:
     """float32 (E,): an attribute of edges by which they are sampled. InputError where it is no such thing."""
     given = as_numpy(getattr(store, name, None))
-    if given is None or given.size != num_edges or not (np.isfinite(given) & (given > 0)).all():
+    if given is None:
+        raise InputError(f"There is no {said}; weight_attr names an attribute of the edges.")
+    if given.size != num_edges or not (np.isfinite(given) & (given > 0)).all():
         raise InputError(f"{said} must hold a finite number above 0 for each edge.")
     weights: np.ndarray = given.reshape(-1).astype(np.float32)
     return weights
