@@ -131,7 +131,7 @@ def _choice(name: str) -> str:
     lines = [[line for line in latest[table] if line.row == row][place] for table, row, place in CHOICE[name]]
     rows = [(_AIM.sub("", line.measure), line.target, _first(line.figure), line.verdict) for line in lines]
     is_old = name == "readme" and any(verdict.endswith(STALE) for *_, verdict in rows)  # docs/systems.md says it once
-    note = f"\n{STALE.strip()} measured before its code changed: docs/figures has the days.\n" if is_old else ""
+    note = f"\n{STALE.strip()} measured on an earlier version of the code; dates in docs/figures.\n" if is_old else ""
     return markdown_grid(("measure", "target", "figure", "verdict"), rows) + note
 
 
