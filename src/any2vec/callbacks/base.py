@@ -38,11 +38,15 @@ class Callback:
 class Told:
     """Tells callbacks; what `fit` makes of them."""
 
-    def __init__(self, callbacks: Sequence[Callback]) -> None:
-        wrong = next((one for one in callbacks if not isinstance(one, Callback)), None)
+    def __init__(self, callbacks: Sequence[Callback] | Callback) -> None:
+        if isinstance(callbacks, Callback):
+            callbacks = [callbacks]
+        if not hasattr(callbacks, "__iter__"):
+            raise InputError(f"callbacks takes any2vec.Callback, one or a list, got {callbacks!r:.80}.")
+        self.callbacks = list(callbacks)
+        wrong = next((one for one in self.callbacks if not isinstance(one, Callback)), None)
         if wrong is not None:
             raise InputError(f"callbacks must be instances of any2vec.Callback, got {wrong!r}.")
-        self.callbacks = list(callbacks)
         self.summary: Mapping[str, Any] | None = None
 
     @contextmanager

@@ -74,7 +74,7 @@ def fit(
     resume: bool = False,
     init: Embeddings | FitResult | str | Path | None = None,
     callback: Callable[[Progress], None] | None = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Sequence[Callback] | Callback = (),
     progress: bool = False,
     on_epoch: Callable[[int, Embeddings], None] | None = None,
     stage: Stage | None = None,
@@ -83,7 +83,7 @@ def fit(
     patience: int = 0,
     text: TextOptions | None = None,
     graph: GraphOptions | None = None,
-    schema: ClickSchema | str | Path | None = None,
+    schema: ClickSchema | Mapping[str, Any] | str | Path | None = None,
     triples: TripleOptions | None = None,
     interactions: InteractionOptions | None = None,
     nodes: NodeOptions | None = None,
@@ -117,8 +117,8 @@ def fit(
         init: vectors, or the result of a run, to start from, matched by key: keys of both train on, new ones start
             afresh, those that the data lack are kept, and counts are added up. For words and nodes.
         callback: is called with every progress record.
-        callbacks: are told of the start, the records, the validations and the end (`Callback`): those of TensorBoard,
-            MLflow, Weights & Biases, or your own.
+        callbacks: one or several, are told of the start, the records, the validations and the end (`Callback`): those
+            of TensorBoard, MLflow, Weights & Biases, or your own.
         progress: show how far the run is: one line in a notebook or a terminal, elsewhere a line now and then.
         on_epoch: called at the end of each epoch with (its number from 1, the vectors so far); they change when it
             returns. Under torchrun rank 0's is called, and no other need be given.
@@ -130,9 +130,9 @@ def fit(
             it. The result is the best epoch's, kept in memory beside the tables; metrics stand in the records and
             in `summary["validation"]`. Graph networks validate by the split of their nodes.
         patience: stop after so many epochs without a better score; 0: never.
-        text, graph, triples, interactions: reading options.
+        text, graph, triples, interactions: reading options, or a dict of them; likewise nodes, hosts, sync, storage.
         nodes: of GAMLP and graph networks: features, labels and split of the graph's nodes.
-        schema: which columns of clicks are what: a `ClickSchema`, criteo, avazu, or a TOML file.
+        schema: which columns of clicks are what: a `ClickSchema`, a dict of its fields, criteo, avazu, or a TOML file.
         reading: reading options of a task that another package brings, by their kind.
         cache_dir: where encoded data are kept; triples are not.
         hosts: over how many hosts the run is spread, and what each does; a number: so many processes of this machine.
@@ -154,29 +154,32 @@ def fit(
     Memory: of words and nodes two float32 tables of rows x dim, plus the vocabulary, with data memory-mapped; of other
     models `any2vec estimate` says it.
     """
+    from any2vec.options.given import check_called, given_path, given_readings
+
     started = time.perf_counter()
+    check_called(callback=callback, on_epoch=on_epoch, stage=stage)
     config = model_named(model)() if isinstance(model, str) else model
     task = task_of(config)
-    given = {
+    given: dict[str, Any] = {
         "text": text, "graph": graph, "triples": triples, "interactions": interactions, "nodes": nodes,
-        **(reading or {}),
     }  # fmt: skip
     if schema is not None:
-        from any2vec.data.clicks.schema import ClickReading
+        from any2vec.data.clicks.schema import ClickReading, ClickSchema
 
-        given["clicks"] = ClickReading(schema=schema)  # type: ignore[arg-type]
-    start: Any = Path(init) if isinstance(init, str) else init.embeddings if isinstance(init, FitResult) else init
+        given["clicks"] = ClickReading(schema=ClickSchema.of(schema))  # type: ignore[arg-type]
     spec = RunSpec(
         task=task.name, model=config, data=data,
-        reading={kind: options for kind, options in given.items() if options is not None},
+        reading=given_readings(task.reading, given, reading),
         run=RunOptions(
-            epochs=epochs, threads=threads, seed=seed, out=None if out is None else Path(out), resume=resume,
-            overwrite=overwrite, init=start, checkpoint_seconds=checkpoint_seconds,
-            cache_dir=None if cache_dir is None else Path(cache_dir), validate=validate, patience=patience,
+            epochs=epochs, threads=threads, seed=seed, out=given_path("out", out), resume=resume,
+            overwrite=overwrite, init=_start_of(init), checkpoint_seconds=checkpoint_seconds,
+            cache_dir=given_path("cache_dir", cache_dir), validate=validate, patience=patience,
         ),
         hosts=options_of("hosts", hosts), sync=options_of("sync", sync), storage=options_of("storage", storage),
     )  # fmt: skip
-    told = Told([ProgressLine(), *callbacks] if progress else callbacks)
+    told = Told(callbacks)
+    if progress:
+        told.callbacks.insert(0, ProgressLine())
     hooks = Hooks(progress=told.with_record(callback), stage=stage, on_epoch=on_epoch)
     if not is_first():
         return train(spec, hooks, started)
@@ -199,16 +202,34 @@ def options_of(argument: str, given: Any) -> Any:
     """The options that an argument (hosts, sync, storage) stands for.
 
     Raises:
-        InputError: it is neither the options nor the field that may be given instead.
+        InputError: it is neither the options, nor a dict of them, nor the field that may be given instead.
     """
     kind, field, types, what = _SHORT[argument]
     if given is None:
         return kind()
+    if isinstance(given, Mapping):
+        from any2vec.options.given import given_options
+
+        return given_options(argument, given, kind)
     if isinstance(given, types) and not isinstance(given, bool):
         return kind(**{field: given})
     if not isinstance(given, kind):
         raise InputError(f"{argument} must be {kind.__name__}(...) or {what}, got {given!r}.")
     return given
+
+
+def _start_of(init: Any) -> Any:
+    """Vectors to start from, or the path where they lie. InputError: it is neither."""
+    if init is None or isinstance(init, Embeddings):
+        return init
+    if isinstance(init, str | Path):
+        return Path(init)
+    if isinstance(made := getattr(init, "embeddings", None), Embeddings):  # of a result
+        return made
+    raise InputError(
+        f"init takes Embeddings, a result of fit or the path of one, got {type(init).__name__}; make them by "
+        "Embeddings.from_gensim(vectors), or of an array by Embeddings(keys, array)."
+    )
 
 
 def train(spec: RunSpec, hooks: Hooks, started: float) -> FitResult:

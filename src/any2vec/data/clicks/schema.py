@@ -121,15 +121,23 @@ class ClickSchema:
     # ---- where schemas come from ------------------------------------------------------------------------------------
 
     @classmethod
-    def of(cls, schema: ClickSchema | str | Path) -> ClickSchema:
-        """A schema as it is, one that is known by name (`criteo`, `avazu`), or the path of a TOML file.
+    def of(cls, schema: ClickSchema | Mapping[str, Any] | str | Path) -> ClickSchema:
+        """A schema as it is, a dict of its fields, one that is known by name (`criteo`, `avazu`), or the path of a
+        TOML file.
 
         Raises:
-            InputError: the name is neither, or the file holds what is not legal.
+            InputError: it is none of these, or the dict or file holds what is not legal.
             DataError: the file cannot be read.
         """
         if isinstance(schema, ClickSchema):
             return schema
+        if isinstance(schema, Mapping):
+            return cls.from_dict(schema)
+        if not isinstance(schema, str | Path):
+            raise InputError(
+                f"schema takes ClickSchema(...), a dict of its fields, {', '.join(KNOWN)} or the path of a TOML file, "
+                f"got {schema!r:.80}; such as schema=ClickSchema(label=..., categorical=[...])."
+            )
         if isinstance(schema, str) and schema in KNOWN:
             return cls.known(schema)
         if not Path(schema).exists():

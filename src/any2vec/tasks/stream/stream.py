@@ -85,17 +85,21 @@ def stream(
     often the process is killed and resumed. With one thread, one source and linger=0, the same lines give the same
     bits, killed or not. Memory: that of `storage` and some 300 MB of program, queues and batches.
     """
+    from any2vec.options.given import check_called, given_options, given_path
+
     started = time.perf_counter()
+    check_called(callback=callback)
     config = model_named(model, "stream")() if isinstance(model, str) else model
-    run = options or StreamOptions()
-    text = text or TextOptions()
+    run = StreamOptions() if options is None else given_options("options", options, StreamOptions)
+    reading = SourceOptions() if reading is None else given_options("reading", reading, SourceOptions)
+    text = TextOptions() if text is None else given_options("text", text, TextOptions)
     data = listed(_as_lines(sources, text.column))
     if any(isinstance(one, TableLines) for one in data):
         text = replace(text, column=None)
     spec = RunSpec(
         task=task_of(config, "stream").name, model=config, data=data,
-        reading={"sources": reading or SourceOptions(), "text": text},
-        run=run if out is None else replace(run, out=Path(out)), hosts=options_of("hosts", hosts),
+        reading={"sources": reading, "text": text},
+        run=run if out is None else replace(run, out=given_path("out", out)), hosts=options_of("hosts", hosts),
         sync=options_of("sync", sync), storage=options_of("storage", storage),
     )  # fmt: skip
     found = train(spec, Hooks(progress=callback), started)

@@ -1,0 +1,113 @@
+"""What `fit` and `stream` take for options, paths and functions, and what they say of anything else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import any2vec
+from any2vec.errors import InputError
+
+LINES = ["tea cup tea", "saw drill saw"] * 5
+DATA: dict[str, Any] = {
+    "skipgram": LINES, "deepwalk": [("a", "b"), ("b", "c")], "complex": [("a", "r", "b")], "gcn": [("a", "b")],
+    "als": [("u", "x"), ("v", "y")], "fm": {"user": ["a", "b"], "label": [0, 1]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "option", "wrong", "said"),
+    [
+        ("skipgram", "text", "words", r"text takes TextOptions\(...\) or a dict of its options, got 'words'; such as"),
+        ("skipgram", "text", any2vec.GraphOptions(), r"text takes TextOptions"),
+        ("skipgram", "text", {"lower": True}, r"text: TextOptions has no option 'lower'; did you mean 'lowercase'\?"),
+        ("complex", "triples", "h,r,t", r"triples takes TripleOptions"),
+        ("als", "interactions", "user,item", r"interactions takes InteractionOptions"),
+        ("gcn", "nodes", "x.npy", r"nodes takes NodeOptions\(...\) .* nodes=NodeOptions\(features=...\)"),
+        ("gcn", "nodes", {"feature": 1}, r"nodes: NodeOptions has no option 'feature'; did you mean 'features'"),
+        ("deepwalk", "graph", "0,1", r"graph takes GraphOptions"),
+        ("fm", "schema", 5, r"schema takes ClickSchema\(...\), a dict of its fields, criteo, avazu or the path"),
+        ("fm", "schema", {"labels": "label"}, "no schema key 'labels'; did you mean 'label'"),
+        ("skipgram", "reading", "text", r"reading takes a dict of options by their kind \(text, graph\), got 'text'"),
+        ("skipgram", "reading", {"text": "x"}, r"text takes TextOptions"),
+        ("skipgram", "hosts", {"host": 2}, "hosts: HostOptions has no option 'host'; did you mean 'hosts'"),
+        ("skipgram", "init", np.ones((2, 100)), r"init takes Embeddings, .* got ndarray; .* Embeddings\(keys, array\)"),
+        ("skipgram", "init", [1], "init takes Embeddings, .* got list"),
+        ("skipgram", "out", 5, "out takes the path of a folder, got 5"),
+        ("skipgram", "cache_dir", b"x", "cache_dir takes the path of a folder, got b'x'"),
+        (
+            "skipgram",
+            "callbacks",
+            print,
+            "callbacks takes any2vec.Callback, one or a list, got <built-in function print>",
+        ),
+        ("skipgram", "callbacks", [print], "callbacks must be instances of any2vec.Callback"),
+        ("skipgram", "callback", "x", "callback takes a function, got 'x'"),
+        ("skipgram", "on_epoch", "x", "on_epoch takes a function, got 'x'"),
+        ("skipgram", "stage", "x", "stage takes a function, got 'x'"),
+    ],
+)
+def test_what_is_no_option_is_refused_in_a_sentence(model: str, option: str, wrong: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        any2vec.fit(model, DATA[model], **{option: wrong})
+
+
+def test_vectors_of_gensim_are_told_how() -> None:
+    vectors = pytest.importorskip("gensim.models").KeyedVectors(4)
+    with pytest.raises(InputError, match=r"got KeyedVectors; make them by Embeddings.from_gensim"):
+        any2vec.fit("skipgram", LINES, init=vectors)
+
+
+@pytest.mark.parametrize(
+    ("option", "wrong", "said"),
+    [
+        ("options", {"word": 5}, "options: StreamOptions has no option 'word'; did you mean 'words'"),
+        ("options", "words", "options takes StreamOptions"),
+        ("reading", "lines", "reading takes SourceOptions"),
+        ("text", 5, "text takes TextOptions"),
+        ("out", 5, "out takes the path of a folder"),
+        ("callback", 5, "callback takes a function"),
+    ],
+)
+def test_of_a_stream_too(option: str, wrong: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        any2vec.stream("skipgram", ["a b"], **{option: wrong})
+
+
+def test_a_dict_is_the_options() -> None:
+    model, run = any2vec.SkipGram(dim=4, min_count=1), {"epochs": 1, "threads": 1}
+    lines = [line.upper() for line in LINES]
+    plain = any2vec.fit(model, lines, text=any2vec.TextOptions(lowercase=True), **run).embeddings
+    for options in ({"text": {"lowercase": True}}, {"reading": {"text": {"lowercase": True}}}):
+        found = any2vec.fit(model, lines, hosts={"logical_hosts": None}, **options, **run).embeddings  # type: ignore[arg-type]
+        assert "tea" in found and np.array_equal(found.vectors, plain.vectors)
+    limited = any2vec.stream(
+        any2vec.StreamSkipGram(dim=4), lines, text={"lowercase": True}, options={"min_count": 1, "threads": 1}
+    )
+    assert limited is not None and "tea" in limited.embeddings
+    schema = {"label": "label", "categorical": ["user"]}
+    clicks = {"user": ["ann", "bob"] * 20, "label": [0, 1] * 20}
+    one, other = (any2vec.fit("fm", clicks, schema=given, **run) for given in (schema, any2vec.ClickSchema(**schema)))
+    assert np.array_equal(one.embeddings.vectors, other.embeddings.vectors)
+
+
+def test_one_callback_needs_no_list(tmp_path: Path) -> None:
+    class Counted(any2vec.Callback):
+        ends = 0
+
+        def on_end(self, summary: Any, error: Any) -> None:
+            self.ends += summary is not None
+
+    counted = Counted()
+    for callbacks in (counted, [counted], iter([counted])):
+        any2vec.fit(any2vec.SkipGram(dim=4, min_count=1), LINES, epochs=1, threads=1, callbacks=callbacks)
+    assert counted.ends == 3
+
+
+def test_a_result_of_a_stream_is_a_start() -> None:
+    made = any2vec.stream(any2vec.StreamSkipGram(dim=4), LINES, options={"min_count": 1, "threads": 1})
+    again = any2vec.fit(any2vec.SkipGram(dim=4, min_count=1), ["new words new"], init=made, epochs=1, threads=1)
+    assert "tea" in again.embeddings and "new" in again.embeddings
