@@ -184,7 +184,7 @@ def test_python_of_the_front_page() -> None:
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         exec(compile(code, "index.md", "exec"), {})
-    assert output.getvalue().count("('") == 3
+    assert output.getvalue().count("('") == 3 and "('dog'" in output.getvalue()
 
 
 def test_the_readme_is_read_in_minutes() -> None:

@@ -21,7 +21,11 @@ LEARNED: dict[str, Callable[[str, dict[str, Any]], bool]] = {
     "words": lambda said, names: "height" in said and "width" in names["again"],
     "nodes": lambda said, names: names["accuracy"] > 0.85 and len(names["found"].vectors) == 1797,
     "knowledge-graphs": lambda said, names: "object" in dict(names["scorer"].tails("OrderedDict", "is_a", k=20)),
-    "streams": lambda said, names: "hot" in said and names["result"].summary["words"] == 16000,
+    "streams": lambda said, names: (
+        after(said, "nearest to disk", 4) == {"full", "volume", "quota", "block"}
+        and after(said, "nearest to sensor", 3) < set(names["TOPICS"]["heat"])
+        and names["result"].summary["words"] == 16000
+    ),
     "clicks": lambda said, names: names["result"].summary["loss"] < 0.6,
     "recommend": lambda said, names: min(names["scores"].values()) > 0.15 and "recall" in said,
     "graph-networks": lambda said, names: names["result"].summary["test_accuracy"] > 0.85,
@@ -44,6 +48,13 @@ def test_a_tutorial_is_followed(page: Path, tmp_path: Path, monkeypatch: pytest.
             else:
                 said.write("".join(map(run, text.splitlines())))
     assert LEARNED[page.stem](said.getvalue(), names), said.getvalue()
+
+
+def after(said: str, title: str, rows: int) -> set[str]:
+    """The first words of the rows of the table with that title."""
+    lines = said.splitlines()
+    first = lines.index(title) + 3  # its head and a rule
+    return {line.split()[0] for line in lines[first : first + rows]}
 
 
 def run(command: str) -> str:

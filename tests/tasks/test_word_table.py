@@ -88,6 +88,12 @@ def hits(embeddings: any2vec.Embeddings, groups: np.ndarray) -> float:
 # ---- what is learned
 
 
+def test_a_run_says_that_subsampling_left_too_little(text: Path, tmp_path: Path, is_large: None) -> None:
+    result = any2vec.fit(any2vec.SkipGram(dim=8, subsample=1e-5), text, out=tmp_path / "out", **MEMORY)
+    (said,) = result.summary["warnings"]
+    assert result.summary["partitions"] == 6 and said.startswith("Subsampling with 1e-05 left ")
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_some_partitions_learn_as_much_as_all(threads: int, text: Path, tmp_path: Path, is_large: None) -> None:
     options = MEMORY | {"epochs": 5, "threads": threads}

@@ -18,6 +18,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError
 from any2vec.machine import peak_resident_bytes, resident_bytes
 from any2vec.models.stream.learner import StreamLearner
+from any2vec.models.words.too_little import too_little
 from any2vec.sampling.replay import ReplayBuffer
 from any2vec.sources.base.inflow import Inflow
 from any2vec.sources.base.options import MOST_LINE
@@ -176,8 +177,23 @@ class StreamProgram(Program):
             "seed": request.spec.run.seed, "train_seconds": recorder.seconds, "compile_seconds": compile_seconds,
             "seconds": time.perf_counter() - request.started, "peak_rss_bytes": peak_resident_bytes(),
             "peak_anon_bytes": max(recorder.peak_anonymous, resident_bytes()[0]),
-            "warnings": [f"{name}: {one['trouble']}" for name, one in found.items() if one["trouble"]],
+            "warnings": [
+                *(f"{name}: {one['trouble']}" for name, one in found.items() if one["trouble"]),
+                *self._doubts(recorder.items),
+            ],
         } | self.metrics  # fmt: skip
+
+    def _doubts(self, words: int) -> list[str]:
+        """Where subsampling has left too little to trust the vectors; a network learns from the pairs of all words."""
+        model, vocabulary = self.request.spec.model, self.batches.vocabulary
+        num_lines = sum(one["lines"] for one in self.counts.look().values())
+        count_V = vocabulary.counts_V[vocabulary.rows()]
+        if model.is_dense or self.request.spec.run.replay or not num_lines or not count_V.any():
+            return []
+        count_V = count_V * (words / count_V.sum())  # what is long ago counts less, but was trained
+        rate = self.learner.learning_rate(words / 2)
+        doubt = too_little(count_V, num_lines, subsample=model.subsample, window=model.window, rate=rate)
+        return [doubt] if doubt else []
 
     def write(self, out: Path, stored: StoredResult, summary: dict[str, Any]) -> None:
         """The vectors have been published."""

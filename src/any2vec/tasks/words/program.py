@@ -14,6 +14,7 @@ from any2vec.models.words.config import NGram
 from any2vec.models.words.gram_rows import GramRows
 from any2vec.models.words.learner import SequenceLearner
 from any2vec.models.words.pair_steps import pair_steps
+from any2vec.models.words.too_little import too_little
 from any2vec.models.words.walk_corpus import WalkCorpusTokens
 from any2vec.plan.order.epochs import EpochSchedule, piece_positions
 from any2vec.plan.order.shares import chunk_bounds
@@ -28,7 +29,7 @@ from any2vec.train.in_memory.hosts import metrics_of_rounds
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
 from any2vec.train.loop import LocalDriver
 from any2vec.train.progress import Recorder
-from any2vec.train.result import Result
+from any2vec.train.result import Result, StoredResult
 from any2vec.train.spec import Request
 from any2vec.types import State
 
@@ -94,6 +95,9 @@ class SequenceProgram(InMemoryProgram):
             vectors, encoder = self.grams.vectors(vectors), self.grams.encoder()
         return Result(Embeddings(self.keys, vectors, output, self.counts, {"model": model.as_dict()}, encoder))
 
+    def summary(self, stored: StoredResult, recorder: Recorder, compile_seconds: float) -> dict[str, Any]:
+        return doubted(super().summary(stored, recorder, compile_seconds), self.request, self.prepared)
+
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         """What only several hosts have to tell, or one with a budget of memory."""
         if isinstance(self.driver, LocalDriver):
@@ -155,3 +159,16 @@ class SequenceProgram(InMemoryProgram):
             boundary=None if self.prepared.bounds is not None else source.boundary,
         )  # fmt: skip
         return self._resumed(schedule, hosts)
+
+
+def doubted(summary: dict[str, Any], request: Request, prepared: Prepared) -> dict[str, Any]:
+    """The summary, with a warning where subsampling has left too little to trust the vectors, if none were given."""
+    model, metadata = request.spec.model, prepared.metadata
+    num_sentences = metadata.get("num_sentences") or metadata.get("num_walks")
+    if request.spec.run.start is not None or not num_sentences:
+        return summary
+    doubt = too_little(
+        prepared.counts, num_sentences, subsample=model.subsample, window=model.window,
+        rate=(model.learning_rate + model.min_learning_rate) / 2, epochs=request.spec.run.epochs,
+    )  # fmt: skip
+    return summary | {"warnings": [*summary["warnings"], doubt]} if doubt else summary

@@ -26,12 +26,13 @@ from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.tasks.words.budget import WINDOW, size_of_words, sweeps_of
 from any2vec.tasks.words.pair_batches import BATCH, PairLearner
 from any2vec.tasks.words.prepare import Prepared
-from any2vec.tasks.words.program import SequenceProgram
+from any2vec.tasks.words.program import SequenceProgram, doubted
 from any2vec.tasks.words.swept_pairs import SweptPairs
 from any2vec.train.frame import Program
 from any2vec.train.out_of_core.program import TableProgram
 from any2vec.train.out_of_core.stored_vectors import StoredTable, StoredVectors
 from any2vec.train.out_of_core.table_budget import known_plan, plan_table
+from any2vec.train.progress import Recorder
 from any2vec.train.result import Result, StoredResult
 from any2vec.train.spec import Request
 
@@ -97,6 +98,9 @@ class WordTableProgram(TableProgram):
 
     def model_metrics(self) -> dict[str, Any]:
         return {"sweeps": self.sweeps}
+
+    def summary(self, stored: StoredResult, recorder: Recorder, compile_seconds: float) -> dict[str, Any]:
+        return doubted(super().summary(stored, recorder, compile_seconds), self.request, self.prepared)
 
     def result(self, store: PartitionStore | AllPartitions) -> StoredTable:
         model, prepared, half = self.request.spec.model, self.prepared, self.spare_bytes // 2
