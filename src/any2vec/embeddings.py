@@ -45,7 +45,7 @@ class Embeddings:
         encoder: makes vectors of words that have no row (`encoders`); None: such words are unknown.
 
     Raises:
-        InputError: sizes that do not belong together, or keys that are neither strings nor integers.
+        InputError: sizes that do not belong together, or keys that are neither strings nor integers, or come twice.
     """
 
     def __init__(
@@ -66,6 +66,12 @@ class Embeddings:
         self._norms: np.ndarray | None = None
         self._index: Any = None
         check_sizes(self._table(), "embeddings", InputError)
+        names = self.keys.names
+        if self.keys is not keys and isinstance(names, list | tuple) and len(set(names)) < len(names):
+            from any2vec.formats.table import first_duplicate
+
+            twice = first_duplicate(names)
+            raise InputError(f"embeddings: key {twice!r} stands there twice; keys must be distinct.")
 
     def _table(self) -> Table:
         names, meta = self.keys.names, self.meta | key_meta(self.keys)
@@ -120,7 +126,9 @@ class Embeddings:
         return row
 
     def rows(self, keys: Iterable[Any]) -> np.ndarray:
-        """Rows of many keys, int64 (len(keys),), -1 for those that are unknown."""
+        """Rows of many keys, int64 (len(keys),), -1 for those that are unknown. InputError: it is one key alone."""
+        if text_of(keys) is not None:
+            raise InputError(f"rows takes many keys, such as [{keys!r:.80}]; of one key row({keys!r:.80}) has it.")
         return self.keys.rows(keys)
 
     def __getitem__(self, key: Any) -> np.ndarray:

@@ -50,6 +50,10 @@ def test_a_run_with_other_settings_is_reported_so(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / FILE, Checkpoint(STATE, {}, {"seed": 1}, {}))
     with pytest.raises(InputError, match="is of a run with seed = 1, this one has 2"):
         load_checkpoint(tmp_path / FILE, {"seed": 2})
+    save_checkpoint(tmp_path / FILE, Checkpoint(STATE, {}, {"data": {"corpus": "6e38"}}, {}))
+    said = "'6e38', this one has '81b6': its data are others, or were read otherwise; resume with the same data"
+    with pytest.raises(InputError, match=rf"is of a run with data\.corpus = {said}"):
+        load_checkpoint(tmp_path / FILE, {"data": {"corpus": "81b6"}})
 
 
 @pytest.mark.parametrize("about", [{"version": 4}, {"version": 1}, {"format": "any2vec-stream-checkpoint"}, None, [3]])

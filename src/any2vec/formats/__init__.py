@@ -89,6 +89,8 @@ def guess_format(path: Path) -> str:
     for magic, name in ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"PK\x03\x04", "npz"), (b"\x93NUMPY", "npy")):
         if head.startswith(magic):
             return name
+    if head[:1] == b"\x80" and head[1:2] in (b"\2", b"\3", b"\4", b"\5"):  # a pickle, of protocol 2 to 5
+        return "kv"
     name = _by_suffix(path) or "word2vec"
     if name in ("word2vec", "word2vec-binary", "glove"):
         from any2vec.formats.word2vec import sniff
@@ -117,7 +119,10 @@ def read(path: Path, name: str | None = None, mmap: bool = True) -> Table:
         if name is None:
             name = guess_format(path)
             if name == "kv":
-                raise FormatError(f"{path.name} is a pickle, which can run code; if you trust it, say format kv.")
+                raise FormatError(
+                    f"{path.name} is a pickle, which can run code; if gensim saved it and you trust it, "
+                    "say format kv, which unpickles it."
+                )
         if FORMATS[name].is_folder != path.is_dir():
             raise FormatError(f"{path.name}: format {name!r} is a {'folder' if FORMATS[name].is_folder else 'file'}.")
         if name == "folder":

@@ -127,9 +127,11 @@ def check_settings(path: Path, former: dict[str, Any], settings: dict[str, Any])
         if name.startswith(_NOT_EVERYWHERE) and (name in before) != (name in after):
             continue  # the digest of the data, and the settings beside it, are compared all the same
         if before.get(name) != after.get(name):
+            is_data = name.startswith("data.")
+            why = ": its data are others, or were read otherwise" if is_data else ""
             raise InputError(
-                f"{path} is of a run with {name} = {before.get(name)!r}, this one has {after.get(name)!r}; "
-                "resume with the same settings, or start again with --overwrite."
+                f"{path} is of a run with {name} = {before.get(name)!r}, this one has {after.get(name)!r}{why}; "
+                f"resume with the same {'data' if is_data else 'settings'}, or start again with --overwrite."
             )
 
 

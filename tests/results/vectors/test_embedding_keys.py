@@ -25,6 +25,19 @@ def numbers() -> Embeddings:
     return Embeddings([7, 5, -3], np.array([[1, 0], [0.9, 0.1], [-1, 0]], np.float32), counts=np.array([3, 2, 1]))
 
 
+@pytest.mark.parametrize("key", ["rain", 5, np.str_("rain"), np.int64(5)])
+def test_rows_are_of_many_keys(key: Any) -> None:
+    with pytest.raises(InputError, match=r"rows takes many keys, .* of one key row\("):
+        words().rows(key)
+    assert words().rows(["snow", "sleet"]).tolist() == [1, -1]
+
+
+def test_keys_that_come_twice_are_refused_at_once() -> None:
+    for keys in (["a", "b", "a"], [1, 2, 1], np.array(["a", "b", "a"]), ("a", "b", "a")):
+        with pytest.raises(InputError, match=r"key '(a|1)' stands there twice; keys must be distinct"):
+            Embeddings(keys, np.ones((3, 2)))
+
+
 def test_a_dict_of_vectors() -> None:
     found = words()
     assert list(found) == ["rain", "snow", "hail", "chair"] and len(found) == 4

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from any2vec import neighbors
+from any2vec.data.vocab.user_keys import UserKeys
 from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, FormatError, InputError
 
@@ -54,9 +55,9 @@ def test_sizes_that_do_not_fit_are_refused(arguments: dict) -> None:
         Embeddings(**arguments)
 
 
-def test_a_key_that_comes_twice_is_refused_at_the_first_look_up() -> None:
+def test_a_key_of_a_file_that_comes_twice_is_refused_at_the_first_look_up() -> None:
     with pytest.raises(FormatError, match="twice"):
-        Embeddings(["a", "a"], np.ones((2, 2))).row("a")
+        Embeddings(UserKeys(["a", "a"]), np.ones((2, 2))).row("a")
 
 
 def test_unknown_key_names_the_nearest_spellings() -> None:

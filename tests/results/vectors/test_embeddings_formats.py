@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from vector_files import NAMES
 
+from any2vec.data.vocab.user_keys import UserKeys
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.formats import FORMATS, guess_format, table, tensorboard, vocabulary
@@ -117,7 +118,7 @@ def test_what_exists_is_kept_unless_overwrite(tmp_path: Path, format: str) -> No
 
 @pytest.mark.parametrize("format", NAMES)
 def test_nan_and_twin_keys_are_never_written(tmp_path: Path, format: str) -> None:
-    for bad in (Embeddings(["a", "b"], [[1.0], [np.nan]]), Embeddings(["a", "a"], [[1.0], [2.0]])):
+    for bad in (Embeddings(["a", "b"], [[1.0], [np.nan]]), Embeddings(UserKeys(["a", "a"]), [[1.0], [2.0]])):
         with pytest.raises(InputError):
             bad.save(tmp_path / NAMES[format], format=format)
     with pytest.raises(InputError):

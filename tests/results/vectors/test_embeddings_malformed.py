@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -207,6 +208,24 @@ def test_deep_json_is_damage_not_a_crash(tmp_path: Path) -> None:
     (tmp_path / "v.safetensors").write_bytes(len(text).to_bytes(8, "little") + text)
     with pytest.raises(FormatError):
         Embeddings.load(tmp_path / "v.safetensors")
+
+
+@pytest.mark.parametrize("name", ["gm.model", "gm", "v.w2v", "v.bin"])
+def test_models_of_gensim_are_told_how(name: str, tmp_path: Path) -> None:
+    for protocol in (2, 3, 4, 5):
+        (tmp_path / name).write_bytes(pickle.dumps({"a": 1}, protocol=protocol))
+        with pytest.raises(FormatError, match=r"is a pickle, .* say format kv, which unpickles it"):
+            Embeddings.load(tmp_path / name)
+
+
+def test_a_model_that_gensim_saved_is_opened_by_name(tmp_path: Path) -> None:
+    models = pytest.importorskip("gensim.models")
+    model = models.Word2Vec([["tea", "cup"]] * 5, vector_size=4, min_count=1, epochs=1, workers=1)
+    model.save(str(tmp_path / "gm.model"))
+    with pytest.raises(FormatError, match="say format kv"):
+        Embeddings.load(tmp_path / "gm.model")
+    found = Embeddings.load(tmp_path / "gm.model", format="kv")
+    assert found["tea"].tolist() == model.wv["tea"].tolist()
 
 
 def test_pickles_are_never_opened_by_guess(tmp_path: Path) -> None:
