@@ -11,10 +11,10 @@ from any2vec.types import Progress
 
 
 class Callback:
-    """Is told of a run of `fit(callbacks=[...])` in the process that called it; by default each step does nothing.
+    """Follows a run of `fit(callbacks=[...])` in the process that called it; by default its methods do nothing.
 
-    Where hosts are processes, records come from rank 0; under torchrun rank 0 alone is told. What a callback raises
-    ends the run.
+    If hosts are processes, records come from rank 0; under torchrun only rank 0 calls callbacks. An exception in a
+    callback ends the run. `record.epoch` counts epochs from 0, `on_validation` from 1.
 
     Example:
         class Losses(any2vec.Callback):
@@ -26,13 +26,13 @@ class Callback:
         """Before data are read. settings: model (its name), epochs, seed, ... and the model's options, flat."""
 
     def on_record(self, record: Progress) -> None:
-        """Each progress record: about two a second, and one behind each epoch that is validated."""
+        """Called with each progress record: about two per second, and one after each validated epoch."""
 
     def on_validation(self, epoch: int, metrics: Mapping[str, float]) -> None:
-        """Behind each epoch (from 1) that is validated: metrics by name, the first of which decides."""
+        """Called after each validated epoch (counted from 1): metrics by name, of which the first decides."""
 
     def on_end(self, summary: Mapping[str, Any] | None, error: BaseException | None) -> None:
-        """The run is over. summary: as `FitResult.summary`, None where it failed or was interrupted, by this error."""
+        """Called at the end. summary: as `FitResult.summary`, or None if the run failed or was interrupted by error."""
 
 
 class Told:

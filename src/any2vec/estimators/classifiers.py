@@ -37,14 +37,14 @@ _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
     schema=None,
 )  # fmt: skip
 class ClickClassifier(ClassifierMixin, BaseEstimator):
-    """Two classes (a click or none) from columns of categories and numbers.
+    """Predicts clicks (two classes) from columns of categories and numbers.
 
     Parameters: `model` ("deepfm", "dlrm", "fm", "logistic", or a config), the fields of their configs, `epochs`,
     `threads`, `seed`. None means the model's own default. `schema`: a `ClickSchema`, or a TOML file, whose label is
     left aside; by default columns of floats are numbers, standardized, lists are bags, and all others categories, each
     value with a row of its own.
 
-    Numbers alone get a constant column beside them, for the models need one of categories.
+    If all columns are numbers, a constant category column is added, because the models need one.
 
     X is a table (pandas, Polars, Arrow, a dict of columns) or an array (N, F) of numbers. After `fit`: `classes_`,
     `scorer_` (a `ClickScorer`), `embeddings_` (a row a value), `summary_` and `schema_`.
@@ -131,7 +131,7 @@ def _schema(columns: dict[str, Any]) -> any2vec.ClickSchema:
 
 @with_parameters({"ga-mlp": any2vec.GAMLP}, GraphOptions)
 class GAMLPClassifier(ClassifierMixin, BaseEstimator):
-    """Classes of nodes from a graph and their features.
+    """Predicts classes of nodes from a graph and node features.
 
     Parameters: the fields of `GAMLP` (`psi` may also be a function, see `any2vec.data.graph.augment.UserPsi`),
     `epochs`, `seed`, and the fields of `GraphOptions`. None means the model's own default.

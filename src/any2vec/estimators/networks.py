@@ -36,15 +36,15 @@ from any2vec.tasks.graphs.nodes import Nodes, node_labels, node_splits
     patience=0,
 )  # fmt: skip
 class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
-    """Classes of nodes by a graph network, from their features and their neighbors'.
+    """Predicts classes of nodes by a graph network, from their own features and their neighbors'.
 
     Parameters: `model` ("graphsage", "gcn", "gat", "gatv2", "gin", "gine", "rgcn", "sgc", "appnp", or a config), the
     fields of their configs, `epochs`, `threads`, `seed`, `patience` (epochs without a better validation score after
     which the training ends; 0: never), and the fields of `GraphOptions`. None means the model's own default.
 
     A graph is an `AttributedGraph` or its folder, a PyG `Data`, or what `any2vec.fit` takes for nodes, with features
-    beside it (of rgcn triples, without, too). Answers are of all its nodes, in its order. The graph may be another than
-    that of `fit`, where its features mean the same.
+    beside it (of rgcn triples, without, too). Predictions cover all its nodes, in its order. The graph may differ from
+    that of `fit`, if its features have the same meaning.
 
     After `fit`: `classes_`, `classifier_` (a `NetworkClassifier`), `embeddings_` (vectors of the nodes) and `summary_`.
     """

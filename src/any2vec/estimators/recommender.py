@@ -19,7 +19,7 @@ from any2vec.evaluate.recommend import evaluate_recommend
 
 @known_parameters
 class ItemRecommender(BaseEstimator):
-    """Recommends items from who had what.
+    """Recommends items from implicit feedback (user-item pairs).
 
     Args:
         model: "bpr", "als" or "item2vec", or a config: `BPR(dim=128)`.

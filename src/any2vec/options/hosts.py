@@ -17,11 +17,11 @@ MOST_LOGICAL = 256
 class HostOptions:
     """Hosts of a run, what each of them does and holds, and the links between them.
 
-    Logical hosts give the same result as so many processes; under torchrun its own number counts. read parts: each host
-    keeps its own part of the text alone, and the vocabulary is counted together; its chunks differ a little, in bytes
-    instead of words. partition contiguous gives all parts equally many nodes, hash and metis cut few edges; walks move
-    from part to part, the same walks with the same result. sync_servers are for sync shadow-easgd, fr-easgd, bounded,
-    async and m-of-n. With a link train emulates it (messages take as long as they would there), plan models it. ray
+    Logical hosts give the same result as that many processes; torchrun sets its own number. read parts: each host
+    reads only its own part of the text, and hosts count the vocabulary together; parts are divided by bytes, not words.
+    partition contiguous gives all parts the same number of nodes, hash and metis cut few edges; walks move
+    from part to part, with the same result. sync_servers are for sync shadow-easgd, fr-easgd, bounded,
+    async and m-of-n. link: train emulates it (messages take as long as on that link), plan models it. ray
     auto: the cluster that runs here; every node must see the data and the run folder. restarts need a run folder.
     """
 

@@ -13,9 +13,9 @@ from any2vec.units import MOST_BYTES, quantity
 
 @dataclass(frozen=True, kw_only=True)
 class StorageOptions:
-    """Where rows lie: in memory, or on disk where a table is larger than a budget.
+    """Where rows are kept: in memory, or on disk if a table is larger than a limit.
 
-    memory counts the bytes of the whole process; a table that does not fit is trained from the disk, some of its
+    memory limits the bytes of the whole process; a table that does not fit is trained from disk, a few of its
     partitions at a time. order None: comet for triples, beta for words and nodes.
     """
 

@@ -15,16 +15,17 @@ from any2vec.plan.choices import BITS
 
 @dataclass(frozen=True, kw_only=True)
 class SyncOptions:
-    """The agreement of the hosts.
+    """How the hosts synchronize.
 
-    scheme, for sync adasum, adasum-symmetric, blend, mean, spectral and sum, with the same result each: rep-base sends
+    scheme, for sync adasum, adasum-symmetric, blend, mean, spectral and sum; all give the same result: rep-base sends
     all rows, rep-opt changed rows, pull-base rows of the words of a round, pull-opt these by label; hosts that pull
-    rows of words or nodes have no others in memory, but their share. 16 and 8 bits are rounded with error feedback.
-    overlap: what hosts learn reaches the others one round later. cache het:BOUND is stale by at most so many updates
+    rows of words or nodes hold only these and their share in memory. 16 and 8 bits are rounded with error feedback.
+    overlap: changes reach the other hosts one round later. cache het:BOUND is stale by at most BOUND updates
     (het-occurrences: counted by occurrence of a row in its batch; het-young: by fewer while a row has had few),
-    age:BATCHES by so many batches, and its policy says which rows stay (tinylfu: those read most so far; static: those
-    that occur most in the data). Cache bagpipe:BATCHES is exact, with a look ahead: rows go step by step on all
-    trainers, with sync bsp everything does. dual sent is as published, computed takes fewer bytes for the same result.
+    age:BATCHES by at most that many batches; the policy decides which rows stay (tinylfu: those read most so far;
+    static: those that occur most in the data). cache bagpipe:BATCHES looks ahead and is exact: rows are synchronous on
+    all trainers, and with sync bsp everything is. dual sent is as published, computed sends fewer bytes for the same
+    result.
     """
 
     sync: str | None = None

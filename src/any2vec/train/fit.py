@@ -101,48 +101,50 @@ def fit(
             GraphSAGE, GCN, GAT, GATv2, GIN, GINE, APPNP or SGC; or its name on the command line ("skipgram") for its
             defaults.
         data: for words: a path, glob, folder, "-" (standard input), list of those, iterable of sentences (strings,
-            lists of strings or of integers) or an opened `Corpus`; for nodes: an edge list and its kin, a table
+            lists of strings or of integers) or an opened `Corpus`; for nodes: an edge list or other graph file, a table
             (pandas, Polars, Arrow), a SciPy, NetworkX or PyG graph, an opened `Graph`, or walks that `any2vec walk`
-            stored; for clicks: TSV, CSV, Parquet or Arrow files, a table, or opened `Clicks`; for triples: whatever
-            `read_triples` reads; for BPR, ALS and Item2Vec: whatever `read_interactions` reads; for GAMLP and graph
-            networks a graph, for these also an `AttributedGraph`.
+            stored; for clicks: TSV, CSV, Parquet or Arrow files, a table, or opened `Clicks`; for triples: any input of
+            `read_triples`; for BPR, ALS and Item2Vec: any input of `read_interactions`; for GAMLP and graph
+            networks: a graph, and for graph networks also an `AttributedGraph`.
         epochs: passes over the data, 1 or more; None: 5 for words, 1 for nodes and clicks, 24 for triples, 60, 15
             and 20 for BPR, ALS and Item2Vec, 200 for GAMLP, 50 for graph networks.
         threads: training threads; 0 = all usable cores. One thread: the same seed gives the same bits; several:
             Hogwild (Recht et al. 2011), statistically equal.
         seed: of every random draw, 0 or more.
-        out: run folder to write; None keeps the result in memory alone, without checkpoints.
-        overwrite: replace the run that is in `out`; its result stays until the new one is whole.
-        resume: go on from the checkpoint in `out`, or start afresh if there is none; a finished run stands as it is.
-        init: vectors, or the result of a run, to start from, matched by key: keys of both train on, new ones start
-            afresh, those that the data lack are kept, and counts are added up. For words and nodes.
-        callback: is called with every progress record.
+        out: run folder to write; None keeps the result only in memory, without checkpoints.
+        overwrite: replace the run in `out`; its result stays until the new one is complete.
+        resume: continue from the checkpoint in `out`, or start a new run if there is none; a finished run is kept.
+        init: vectors, or the result of a run, to start from, matched by key: known keys continue from their vectors,
+            new keys start from random values, keys absent from the data are kept, and counts are added up. For words
+            and nodes.
+        callback: called with every progress record.
         callbacks: one or several, are told of the start, the records, the validations and the end (`Callback`): those
             of TensorBoard, MLflow, Weights & Biases, or your own.
-        progress: show how far the run is: one line in a notebook or a terminal, elsewhere a line now and then.
-        on_epoch: called at the end of each epoch with (its number from 1, the vectors so far); they change when it
-            returns. Under torchrun rank 0's is called, and no other need be given.
-        stage: is called with how far reading is: (name, bytes done, bytes in all or None).
-        checkpoint_seconds: between checkpoints, more than 0.
-        validate: data to score each epoch by, of any kind that `data` may be: triples (filtered MRR, hits; of very many
-            a sample), rows of clicks (AUC, log-loss); of words a file of judged pairs, several, a table, or a list of
-            (word, word, score) (Spearman). Or the share of triples or clicks, between 0 and 1, that is held out for
-            it. The result is the best epoch's, kept in memory beside the tables; metrics stand in the records and
-            in `summary["validation"]`. Graph networks validate by the split of their nodes.
-        patience: stop after so many epochs without a better score; 0: never.
+        progress: show the progress of the run: one line in a notebook or a terminal, otherwise an occasional line.
+        on_epoch: called at the end of each epoch with (its number from 1, the vectors so far); the vectors change
+            after it returns. Under torchrun only rank 0's is called; other ranks need none.
+        stage: called with the progress of reading: (name, bytes done, total bytes or None).
+        checkpoint_seconds: seconds between checkpoints, more than 0.
+        validate: data to score each epoch on, in any form that `data` can have: triples (filtered MRR, hits; a sample
+            if there are very many) or rows of clicks (AUC, log-loss); for words, files, a table or a list of
+            (word, word, score) with human similarity scores (Spearman). Or the share of triples or clicks, between 0
+            and 1, to hold out. The result is the best epoch, of which memory holds a second copy; metrics are in the
+            records and in `summary["validation"]`. Graph networks validate on the split of their nodes.
+        patience: stop after this many epochs without improvement; 0: never.
         text, graph, triples, interactions: reading options, or a dict of them; likewise nodes, hosts, sync, storage.
-        nodes: of GAMLP and graph networks: features, labels and split of the graph's nodes.
-        schema: which columns of clicks are what: a `ClickSchema`, a dict of its fields, criteo, avazu, or a TOML file.
-        reading: reading options of a task that another package brings, by their kind.
-        cache_dir: where encoded data are kept; triples are not.
-        hosts: over how many hosts the run is spread, and what each does; a number: so many processes of this machine.
-        sync: how the hosts agree; a string: the name of the agreement.
-        storage: where rows lie: a size (2_000_000_000, "2GB") is what the process may have of memory; a table that does
-            not fit is trained from the disk, in `out`. For triples, and for skip-gram over words and nodes.
+        nodes: for GAMLP and graph networks: features, labels and split of the graph's nodes.
+        schema: the roles of click columns: a `ClickSchema`, a dict of its fields, criteo, avazu, or a TOML file.
+        reading: reading options of a task from another package, by their kind.
+        cache_dir: folder for encoded data; triples are not cached.
+        hosts: the number of hosts and their roles; a number: that many processes of this machine.
+        sync: how the hosts synchronize; a string: the name of the method.
+        storage: where rows are kept: a size (2_000_000_000, "2GB") limits the memory of the process; a table that does
+            not fit is trained from disk, in `out`. For triples, and for skip-gram over words and nodes.
 
     Returns:
-        The result; its embeddings have the input rows as `vectors` and the output rows as `output`. Of clicks, the rows
-        of all columns, and a `scorer`; of triples, the rows of entities, and a `scorer` that has those of relations.
+        The result; its embeddings have the input rows as `vectors` and the output rows as `output`. For clicks, these
+        are the rows of all columns, with a `scorer`; for triples, the rows of entities, and a `scorer` with those of
+        relations.
 
     Raises:
         InputError: an option is not legal, or does not go with the data or the checkpoint.
@@ -151,8 +153,8 @@ def fit(
         HostError: a host was lost, hosts do not run the same job, or one of several processes failed: its sentence.
         Interrupted: Ctrl-C or SIGTERM; the work so far is in `out`/checkpoint.safetensors.
 
-    Memory: of words and nodes two float32 tables of rows x dim, plus the vocabulary, with data memory-mapped; of other
-    models `any2vec estimate` says it.
+    Memory: for words and nodes two float32 tables of rows x dim, plus the vocabulary; data are memory-mapped. For other
+    models see `any2vec estimate`.
     """
     from any2vec.options.given import check_called, given_path, given_readings
 

@@ -18,14 +18,14 @@ MOST_LINES = 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
-    """Options of sources: they hold for each of a run.
+    """Options of sources: they apply to every source of a run.
 
-    form auto goes by a file's name, or an HTTP server's content type and first bytes; a message of Kafka or a text of
-    Redis is one line. field and id_field are also names in an entry of Redis; where there is no id, the place in the
-    source is it, or over HTTP the text. Of lines with the same id of the same source (dedup id), or the same text of
-    any source (dedup text), one is trained. patience: a file and standard input may be silent for ever, and so may a
-    socket or stream whose connection stands. When a source is given up the others go on. poll is for answers of HTTP
-    servers that have an end, such as a feed.
+    form auto depends on a file's name, or an HTTP server's content type and first bytes; a message of Kafka or a text
+    of Redis is one line. field and id_field are also names in an entry of Redis; without an id, the position in the
+    source is the id, or over HTTP the text. Lines with the same id in the same source (dedup id), or the same text in
+    any source (dedup text), are trained once. patience: a file and standard input may be silent forever, and so may a
+    socket or stream with an open connection. When a source is given up, the others continue. poll is for HTTP answers
+    that end, such as feeds.
     """
 
     follow: bool = False

@@ -15,12 +15,12 @@ from any2vec.units import MOST_BYTES, quantity
 class StreamOptions:
     """Limits and intervals of a run over a stream.
 
-    words and steps count those before a resume, too; seconds are of this process. The last batch before `words` ends
-    with the line that reaches them, so a run that goes on from there has other batches than one that never stopped. A
+    words and steps include those before a resume; seconds are those of this process. The last batch before `words` ends
+    with the line that reaches the limit, so a run resumed there has other batches than one that never stopped. A
     batch that is not full is trained after `linger` seconds; with 0 it always waits, so that the same lines of one
-    source give the same bits. Processes that read are started again when they are lost. No more than a twentieth of the
-    time is spent on checkpoints, and likewise on snapshots. A line of window_lines takes 16 to 24 bytes, a word of
-    replay_words 4 and as many for its line. Drift is the cosine to a word's vector of the snapshot before.
+    source give the same bits. Lost reader processes are restarted. Checkpoints take at most a twentieth of the
+    time, and so do snapshots. A line of window_lines takes 16 to 24 bytes, a word of replay_words 4,
+    plus 4 for its line. Drift is the cosine to a word's vector in the previous snapshot.
     """
 
     out: Path | None = field(default=None, metadata={"flag": False})

@@ -54,36 +54,36 @@ def stream(
     storage: StorageOptions | str | int | None = None,
     callback: Callable[[StreamProgress], None] | None = None,
 ) -> StreamResult | None:
-    """Train on lines as they come: each once, in the order of the stream, in memory that does not grow.
+    """Train on each line of a stream once, in order of arrival, in bounded memory.
 
-    It ends where the sources end, at a limit of the options, or by Ctrl-C or SIGTERM, which save and end it.
+    It ends when the sources end, at a limit of the options, or at Ctrl-C or SIGTERM, which save the state first.
 
     Args:
         model: the config of a model of streams (`StreamSkipGram(...)`), or a name ("skipgram") for its defaults.
         sources: an address (a path, `-`, tcp://, unix://, http(s)://, kafka://, redis://, crawl:URL), an iterable of
             lines (strings), a table in memory (pandas, Polars, Arrow, a Dataset, a dict of columns), or a list of such.
             A list of strings is lines when none of them is an address or the path of a file, and one holds white space.
-            Of a table the column of text is read, or that which `TextOptions(column=...)` names.
-        out: folder of checkpoints, snapshots and records; None keeps the result in memory alone.
+            From a table it reads the text column, or the one that `TextOptions(column=...)` names.
+        out: folder of checkpoints, snapshots and records; None keeps the result only in memory.
         options, reading, text: limits and intervals; how sources are read; how lines become words.
         hosts: trainers and servers of rows; None: this process trains. Under torchrun, ranks other than 0 get None.
-        sync: how the trainers agree; a string: the name of the agreement.
-        storage: bytes for vectors and vocabulary (500_000_000, "4GB"), by default 1GB; where they are used up the
-            rarest words go.
-        callback: is called with a record about once a second.
+        sync: how the trainers synchronize; a string: the name of the method.
+        storage: bytes for vectors and vocabulary (500_000_000, "4GB"), by default 1GB; when they are used up, the
+            rarest words are dropped.
+        callback: called with a record about once a second.
 
     Returns:
-        The vectors of the words that have one at the end.
+        The vectors at the end, of all words that have one.
 
     Raises:
         InputError: an option is not legal, or does not go with the checkpoint.
-        DataError: a source is not there, or no word came often enough for a vector.
+        DataError: a source does not exist, or no word was frequent enough for a vector.
         StorageError: `out` is taken or cannot be written, or the disk is full.
         HostError: another host is lost; the checkpoint in `out` has the work so far.
 
-    Delivery: where every source can be asked for what follows a position, each line is trained exactly once, however
+    Delivery: if every source can resume from a position, each line is trained exactly once, however
     often the process is killed and resumed. With one thread, one source and linger=0, the same lines give the same
-    bits, killed or not. Memory: that of `storage` and some 300 MB of program, queues and batches.
+    bits, killed or not. Memory: `storage` plus about 300 MB for program, queues and batches.
     """
     from any2vec.options.given import check_called, given_options, given_path
 
