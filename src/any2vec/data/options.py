@@ -177,7 +177,7 @@ class GraphOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeOptions:
-    """Features and classes of nodes, and features of edges: files, or what is in memory.
+    """Features and classes of nodes, and features of edges: files or objects in memory.
 
     In Python features are also an array (N, D), a SciPy sparse one (.npz holds one, too), or `Embeddings`; labels also
     int (N,), -1 where a node has no class, names of classes, None for none, or a dict of node -> class (of graph

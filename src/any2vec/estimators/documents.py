@@ -31,18 +31,18 @@ _BATCH_DOCUMENTS, _BATCH_WORDS = 4096, 1 << 18
 
 @known_parameters
 class SIFEncoder(TransformerMixin, BaseEstimator):
-    """Documents as weighted means of their words' vectors, less what all documents have in common.
+    """Document vectors: weighted means of word vectors, minus the common component of all documents.
 
-    A word weighs a / (a + p), p being its share of all words, and of the means their first principal component, that of
-    the texts of `fit`, is taken away (Arora, Liang and Ma 2017, "A simple but tough-to-beat baseline for sentence
-    embeddings", algorithm 1). A transformer of scikit-learn.
+    A word has weight a / (a + p), where p is its share of all words. From the means their first principal component,
+    that of the texts of `fit`, is subtracted (Arora, Liang and Ma 2017, "A simple but tough-to-beat baseline for
+    sentence embeddings", algorithm 1). A transformer of scikit-learn.
 
     Args:
-        embeddings: of words; shares come from their counts, or, where they have none, from the texts of `fit`. With a
+        embeddings: of words; shares come from their counts, or, if they have none, from the texts of `fit`. With a
             subword encoder words that are not among them count, too, with weight 1.
         a: above 0; 1e-3 to 1e-4 are the paper's.
-        components: how many of the first principal components are taken away, 0 to the dim.
-        text: how strings become words, and which column of a table is meant.
+        components: how many of the first principal components are subtracted, 0 to the dim.
+        text: how strings become words, and which column of a table is used.
 
     After `fit`: `components_`, float32 (C, D), `weights_`, float32 (N,), `n_features_out_`.
     """

@@ -77,9 +77,9 @@ class ClickModel(ModelConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class DLRM(ClickModel):
-    """DLRM (Naumov et al. 2019): rows and a network over the numbers meet in dot products, a second network judges.
+    """DLRM (Naumov et al. 2019): dot products of embedding rows and an MLP of the numbers feed a second MLP.
 
-    The bottom MLP, over the numbers, ends in a layer of dim numbers, the top MLP, over the dot products, in one of 1.
+    The bottom MLP, over the numbers, ends in a layer of dim units; the top MLP, over the dot products, in one of 1.
 
     Raises:
         InputError: an option is not legal.
@@ -101,9 +101,9 @@ class DLRM(ClickModel):
 
 @dataclass(frozen=True, kw_only=True)
 class DeepFM(ClickModel):
-    """DeepFM (Guo et al. 2017): a factorization machine and a network over the same vectors, added up.
+    """DeepFM (Guo et al. 2017): the sum of a factorization machine and an MLP over the same vectors.
 
-    The MLP ends in a layer of 1 number.
+    The MLP ends in a layer of 1 unit.
 
     Raises:
         InputError: an option is not legal.
@@ -138,7 +138,7 @@ class FactorizationMachine(ClickModel):
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticRegression(ClickModel):
-    """Logistic regression over categories and numbers: the floor that other models are to beat.
+    """Logistic regression over categories and numbers: the baseline for other models.
 
     One weight for each category and number. Its vectors are these weights, of dim 1.
 

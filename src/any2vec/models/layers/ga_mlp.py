@@ -19,17 +19,17 @@ MOST_LAYERS = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class GAMLP(ModelConfig):
-    """Graph-augmented MLP for classes of nodes, trained layer by layer in parallel (pdADMM-G, pdADMM-G-Q).
+    """Graph-augmented MLP that classifies nodes; its layers are trained in parallel (pdADMM-G, pdADMM-G-Q).
 
     Wang et al., arXiv 2105.09837 (TNNLS 2022). Objective: cross-entropy summed over the training nodes +
-    weight_decay / 2 `|W|^2` + nu / 2 times the squares of what does not fit. Defaults are found on the validation nodes
+    weight_decay / 2 `|W|^2` + nu / 2 times the squared residuals. Defaults were chosen on the validation nodes
     of Cora and Citeseer; the published recipe is `literal`: step lengths from 20 by doubling, ten times at most.
 
-    Of the epochs, half belong to the first size of a growth, the rest to the others alike; only with relu does growth
-    leave all answers as they were. rho over 4 nu is proven to settle; rho_growth multiplies nu, too, where rho is not
-    given. micro_batches: parts of the training nodes at which hosts in a row work at the same time (GPipe); on one host
-    they only save memory. quantize 8 and 16: even steps over a range that a forward pass calibrates; a grid of
-    LOW:HIGH has all whole numbers between them. normalize row: each row adds up to 1, then one factor for all.
+    With growth, half of the epochs train the first size, and the others share the rest equally; only with relu does
+    growth leave all predictions unchanged. rho over 4 nu is proven to converge; rho_growth multiplies nu, too, if rho
+    is not given. micro_batches: parts of the training nodes that consecutive hosts process at the same time (GPipe);
+    on one host they only save memory. quantize 8 and 16: even steps over a range that a forward pass calibrates; a grid
+    of LOW:HIGH has all whole numbers between them. normalize row: each row sums to 1, then one factor for all.
 
     Raises:
         InputError: an option is not legal, or would do nothing.

@@ -19,12 +19,12 @@ RECOMMEND_MODELS = {
 
 @dataclass(frozen=True, kw_only=True)
 class BPR(ModelConfig):
-    """Bayesian personalized ranking (Rendle et al. 2009): items of a user are to score above items that are not.
+    """Bayesian personalized ranking (Rendle et al. 2009): a user's items should score above other items.
 
-    Matrix factorization by stochastic gradients. For each pair of a user and an item some items are drawn that the user
-    has not, and the one that scores highest is trained (dynamic negative sampling, Zhang et al. 2013); with one
-    it is BPR as published. popularity_share: of the draws, those by how often items occur; the others are
-    uniform. The learning rate decays linearly. Weights of interactions do not count.
+    Matrix factorization by stochastic gradients. For each user-item pair it draws items that the user does not have,
+    and trains against the one with the highest score (dynamic negative sampling, Zhang et al. 2013); with one draw
+    it is BPR as published. popularity_share: the share of draws by item frequency; the others are
+    uniform. The learning rate decays linearly. Weights of interactions are ignored.
 
     Raises:
         InputError: an option is not legal.
@@ -82,8 +82,8 @@ class ALS(ModelConfig):
 class Item2Vec(SequenceModel):
     """item2vec: skip-gram with negative sampling over the items of each user (Barkan and Koenigstein 2016).
 
-    The items of a user are a set: they come in another random order in each epoch (their section 3), so that any two
-    of them are as often within the window. A user's vector is the mean of its items', all of length 1; items are ranked
+    The items of a user are a set: each epoch shuffles them (section 3 of the paper), so that any two
+    fall into the window equally often. A user's vector is the mean of its items' unit vectors; items are ranked
     by cosine.
 
     Raises:

@@ -58,7 +58,7 @@ class GAT(AttentionNetwork):
 
 @dataclass(frozen=True, kw_only=True)
 class GATv2(AttentionNetwork):
-    """Graph attention whose order of neighbors depends on who asks (Brody, Alon, Yahav, ICLR 2022, equation 7)."""
+    """Graph attention that ranks neighbors differently for each node (Brody, Alon, Yahav, ICLR 2022, equation 7)."""
 
     name: ClassVar[str] = "gatv2"
 
@@ -90,7 +90,7 @@ class GINE(ObjectiveNetwork):
 class APPNP(GraphNetwork):
     """An MLP whose predictions are propagated by personalized PageRank (Klicpera et al., ICLR 2019, section 3).
 
-    The last matrix, which has no bias, is multiplied behind the propagation: that is the same, and gives vectors.
+    The last matrix, which has no bias, is applied after the propagation: scores are the same, and vectors exist.
     """
 
     name: ClassVar[str] = "appnp"
