@@ -300,3 +300,36 @@ def test_the_estimator_has_scikit_learns_manner() -> None:
     assert estimator.fit(train) is estimator and estimator.get_params()["k"] == 5
     assert estimator.predict(["u1", "u2"]).shape == (2, 5) and estimator.score(test) > 0.2
     assert estimator.set_params(model=any2vec.BPR(dim=4), epochs=1).fit(train).embeddings_.dim == 4
+    assert estimator.set_params(model="als", dim=3).fit(train).embeddings_.dim == 3
+    with pytest.raises(InputError, match="dim stands in the config"):
+        estimator.set_params(model=any2vec.BPR(dim=4)).fit(train)
+    with pytest.raises(InputError, match="ItemRecommender has the model's options itself: set dim, not model__dim"):
+        estimator.set_params(model__dim=4)
+    with pytest.raises(InputError, match="did you mean 'dim'"):
+        any2vec.ItemRecommender("als", factors=3)
+
+
+def test_options_are_searched() -> None:
+    from sklearn.model_selection import GridSearchCV, KFold
+
+    data = planted(60)
+    folds, pairs = KFold(2, shuffle=True, random_state=0), list(data)
+    found = []
+    for rows in (data, pairs, np.array(pairs)):
+        search = GridSearchCV(any2vec.ItemRecommender("als", k=5, epochs=3, threads=1), {"dim": [1, 8]}, cv=folds)
+        found.append(search.fit(rows).cv_results_["mean_test_score"].tolist())
+        assert search.best_params_ == {"dim": 8} and search.best_estimator_.embeddings_.dim == 8
+    assert found[0] == found[1] == found[2] and np.isfinite(found[0]).all()
+
+
+def test_interactions_are_a_sequence_of_pairs() -> None:
+    given = [(7, "a"), (7, "c"), (9, "b"), (9, "c")]
+    data = read_interactions([*given, (8, "b")], known=(["7", "8", "9"], ["a", "b", "c"]))._part(
+        np.array([True, True, False, True, True])
+    )  # user 8 has none left
+    assert [(str(user), item) for user, item in data] == [(str(user), item) for user, item in given]
+    weighted = read_interactions([(1, 5, 2.0), (2, 6, 0.5)])
+    assert list(weighted) == [(1, 5, 2.0), (2, 6, 0.5)] and weighted[[1]] == weighted[1:] == [(2, 6, 0.5)]
+    assert weighted[-1] == (2, 6, 0.5) and weighted[np.array([False, True])] == [(2, 6, 0.5)]
+    with pytest.raises(IndexError):
+        _ = weighted[2]

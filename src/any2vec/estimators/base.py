@@ -25,7 +25,7 @@ OWN = None
 _RUN = {"epochs": None, "threads": 0, "seed": 1}
 
 
-def with_parameters(models: dict[str, type], options: type | None, **more: Any) -> Callable[[type], type]:
+def with_parameters(models: dict[str, type], options: type | None, /, **more: Any) -> Callable[[type], type]:
     """Give a class an `__init__` with one keyword per field of `models` and `options`, as scikit-learn reads it.
 
     A field that the models set differently has the default None: the chosen model's own. more: further parameters and
@@ -41,16 +41,27 @@ def with_parameters(models: dict[str, type], options: type | None, **more: Any) 
         defaults |= {item.name: item.default for item in fields(options) if item.default is not MISSING}
 
     def decorate(cls: type) -> type:
-        def __init__(self: Any, **parameters: Any) -> None:  # noqa: N807
+        def __init__(self: Any, model: Any = defaults["model"], **parameters: Any) -> None:  # noqa: N807
             _check_known(cls, parameters, defaults)
-            for name, value in (defaults | parameters).items():
+            for name, value in (defaults | {"model": model} | parameters).items():
                 setattr(self, name, value)
 
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        own = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
-        own += [inspect.Parameter(name, keyword, default=value) for name, value in defaults.items()]
+        def set_params(self: Any, **parameters: Any) -> Any:
+            for name in parameters:
+                if name.startswith("model__"):
+                    field = name.removeprefix("model__")
+                    raise InputError(f"{cls.__name__} has the model's options itself: set {field}, not {name}.")
+            return BaseEstimator.set_params(self, **parameters)
+
+        either, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        own = [inspect.Parameter("self", either)]
+        own += [
+            inspect.Parameter(name, either if name == "model" else keyword, default=value)
+            for name, value in defaults.items()
+        ]
         __init__.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
-        cls.__init__ = __init__  # type: ignore[misc]
+        set_params.__doc__ = BaseEstimator.set_params.__doc__
+        cls.__init__, cls.set_params = __init__, set_params  # type: ignore[misc, attr-defined]
         cls._models, cls._options = models, options  # type: ignore[attr-defined]
         return cls
 

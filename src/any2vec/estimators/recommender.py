@@ -13,38 +13,40 @@ import any2vec
 from any2vec.data.interactions.interactions import Interactions, read_interactions
 from any2vec.data.interactions.options import InteractionOptions
 from any2vec.embeddings import Neighbors
-from any2vec.estimators.base import known_parameters
+from any2vec.estimators.base import config_of, with_parameters
 from any2vec.evaluate.recommend import evaluate_recommend
 
 
-@known_parameters
+@with_parameters({"bpr": any2vec.BPR, "als": any2vec.ALS, "item2vec": any2vec.Item2Vec}, None, k=10, options=None)
 class ItemRecommender(BaseEstimator):
     """Recommends items from implicit feedback (user-item pairs).
 
     Args:
         model: "bpr", "als" or "item2vec", or a config: `BPR(dim=128)`.
+        dim and the other fields of `BPR`, `ALS` and `Item2Vec`: of the model that is named; None: its own default.
         k: items of a list, 1 or more.
         epochs: None: the model's own default. threads: 0: all usable cores. seed: of every random draw.
         options: how files are read.
 
+    In a search give the interactions as rows, and fold them in random order (`cv=KFold(5, shuffle=True)`): where rows
+    come by user, other folds hold no user that was trained, and nothing can be scored.
+
     After `fit`: `recommender_` (a `Recommender`), `embeddings_` (vectors of items), `summary_`, `interactions_`.
     """
 
+    k: int
+    epochs: int | None
+    threads: int
+    seed: int
+    options: InteractionOptions | None
     recommender_: any2vec.Recommender
     interactions_: Interactions
-
-    def __init__(
-        self, model: Any = "bpr", k: int = 10, epochs: int | None = None, threads: int = 0, seed: int = 1,
-        options: InteractionOptions | None = None,
-    ) -> None:  # fmt: skip
-        self.model, self.k, self.epochs, self.threads, self.seed = model, k, epochs, threads, seed
-        self.options = options
 
     def fit(self, X: Any, y: Any = None) -> ItemRecommender:
         """Train on interactions, in any form that `read_interactions` takes; `y` is ignored."""
         self.interactions_ = read_interactions(X, self.options)
         found = any2vec.fit(
-            self.model, self.interactions_, interactions=self.options, epochs=self.epochs, threads=self.threads,
+            config_of(self), self.interactions_, interactions=self.options, epochs=self.epochs, threads=self.threads,
             seed=self.seed,
         )  # fmt: skip
         self.recommender_, self.embeddings_, self.summary_ = found.scorer, found.embeddings, found.summary

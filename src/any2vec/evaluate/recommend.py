@@ -83,7 +83,9 @@ def evaluate_recommend(
     has_U = np.diff(data.indptr) > 0
     asked = np.flatnonzero(has_U & (user_U >= 0))
     if not len(asked):
-        raise DataError("The test has no user of the training data; give interactions of the same users.")
+        raise DataError(
+            "The test has no user of the training data; give interactions of the same users, folds in random order."
+        )
     left_out = recommender.known(exclude, options)
     num_items = len(recommender.items)
     recall_U, ndcg_U, place = np.zeros(len(asked)), np.zeros(len(asked)), 0

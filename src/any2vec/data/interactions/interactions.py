@@ -60,6 +60,18 @@ class Interactions:
     def __len__(self) -> int:
         return len(self.item_E)
 
+    def __getitem__(self, place: Any) -> Any:
+        """The pair at a place, (user, item), or (user, item, weight) of weighted ones; of a slice or many places a
+        list of them, as scikit-learn folds rows."""
+        from any2vec.data.vocab.user_keys import UserKeys
+
+        if getattr(place, "ndim", 0) or isinstance(place, slice | list):
+            return [self[one] for one in np.arange(len(self))[place].tolist()]
+        row = range(len(self))[place]  # IndexError ends an iteration
+        user = UserKeys(self.users)[int(np.searchsorted(self.indptr, row, "right")) - 1]
+        item = UserKeys(self.items)[int(self.item_E[row])]
+        return (user, item, float(self.weight_E[row])) if self.weight_E.size else (user, item)
+
     def users_of_pairs(self) -> np.ndarray:
         """int32 (E,): the user of each pair."""
         return np.repeat(np.arange(len(self.users), dtype=np.int32), np.diff(self.indptr))
