@@ -149,6 +149,11 @@ class Embeddings:
             return self._vectors_of(list(key.tolist() if hasattr(key, "tolist") else key))
         return self._vectors_of([key])[0] if self._is_made(key) else self.vectors[self.row(key)]
 
+    def _as_tuple(self, keys: list[Any]) -> str:
+        """What is said where the keys asked for are the parts of one, such as a node of `nx.grid_2d_graph`."""
+        name = str(tuple(keys))
+        return f" Tuples are kept as their text: ask for {name!r}." if name in self.keys else ""
+
     def _vectors_of(self, keys: list[Any]) -> np.ndarray:
         made = [n for n, one in enumerate(keys) if self._is_made(one)]
         rows, is_made = self.rows(keys), np.zeros(len(keys), bool)
@@ -160,7 +165,7 @@ class Embeddings:
             shown = ", ".join(repr(keys[n]) for n in unknown[:5].tolist())
             raise UnknownKeyError(
                 f"{len(unknown):,} of {len(keys):,} keys are not among the {len(self):,}: {shown}"
-                f"{', ...' if len(unknown) > 5 else ''}; rows(keys) has -1 for such."
+                f"{', ...' if len(unknown) > 5 else ''}; rows(keys) has -1 for such.{self._as_tuple(keys)}"
             )
         if not made:
             return self.vectors[rows]

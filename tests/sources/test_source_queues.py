@@ -86,6 +86,18 @@ def test_kafka_that_speaks_nonsense() -> None:
     assert source.metrics()["trouble"]
 
 
+def test_kafka_says_soon_that_nobody_answers() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))  # and nobody listens
+        source = kafka(f"127.0.0.1:{free.getsockname()[1]}", SourceOptions(follow=True, patience=60.0))
+        batches = source.batches(None)
+        assert next(batches) is None  # behind the first look for partitions, not behind 60 s
+        assert source.metrics()["state"] == "retrying"
+        assert source.metrics()["trouble"] == f"{source.name}: no server answers."
+        source.close()
+        assert read_all(batches) == []
+
+
 # ---- Redis ----------------------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from any2vec import SGC, SkipGram, fit
 from any2vec.data.options import NodeOptions
-from any2vec.errors import StorageError
+from any2vec.errors import InputError, StorageError
 from any2vec.train.run_folder import ABOUT, run_folder, write_result
 
 LINES = [["a", "b"]] * 50
@@ -99,3 +99,12 @@ def test_a_result_that_is_cut_while_it_is_put_in_place_leaves_nothing(
         write_result(tmp_path / "out", Vectors(), {"threads": 1}, {}, parts)
     assert moved == at + 1
     assert not (tmp_path / "out").exists() or not names_in(tmp_path / "out")
+
+
+def test_a_finished_run_says_how_its_vectors_are_trained_on(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    train(out)
+    with pytest.raises(InputError, match=r"epochs = 1, this one has 2; .* with --init \S+out \(init= in Python\)"):
+        fit(SkipGram(dim=4, min_count=1), LINES, out=out, epochs=2, threads=1, resume=True)
+    with pytest.raises(InputError, match=r"dim.* or start again with --overwrite\.$"):
+        fit(SkipGram(dim=5, min_count=1), LINES, out=out, epochs=1, threads=1, resume=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,6 +60,21 @@ def test_a_small_learning_rate_is_also_the_last_one() -> None:
 
 def test_an_edge_alone_is_a_graph() -> None:
     assert sorted(any2vec.fit(DeepWalk(dim=2), [("a", "b")], threads=1).embeddings.keys) == ["a", "b"]
+
+
+def test_weights_that_look_like_times_are_said(tmp_path: Path) -> None:
+    def warnings(*weights: int, **graph: Any) -> list[str]:
+        rows = (f"{node} {node + 1} {weight}\n" for node, weight in enumerate(weights))
+        (tmp_path / "edges").write_text("".join(rows))
+        options = any2vec.GraphOptions(**graph)
+        found = any2vec.fit(DeepWalk(dim=2), tmp_path / "edges", threads=1, graph=options).summary["warnings"]
+        assert isinstance(found, list)
+        return found
+
+    (said,) = warnings(1082040961, 100_000_000)
+    assert "the third column was read as weights" in said and "--no-weighted" in said
+    assert warnings(1082040961, 99_999_900) == [] == warnings(1, 3)
+    assert warnings(1082040961, 1082040962, weighted=False) == []
 
 
 def test_what_was_mended_is_said(tmp_path: Path) -> None:

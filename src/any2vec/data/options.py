@@ -275,6 +275,12 @@ class PhraseOptions:
             raise InputError(f"delimiter must be characters other than white space, got {self.delimiter!r}.")
         if not isinstance(self.connectors, str):
             object.__setattr__(self, "connectors", ",".join(self.connectors))
+        others = "arabic chinese czech danish dutch french german greek italian latin polish portuguese russian spanish"
+        if self.connectors.lower() in others.split():
+            raise InputError(
+                f"connectors of {self.connectors} are not known, only those of english; give the words themselves, by "
+                "commas, such as of,the."
+            )
 
     def connector_words(self) -> frozenset[str]:
         """The connectors, one by one."""

@@ -121,7 +121,8 @@ def read(path: Path, name: str | None = None, mmap: bool = True) -> Table:
             if name == "kv":
                 raise FormatError(
                     f"{path.name} is a pickle, which can run code; if gensim saved it and you trust it, "
-                    "say format kv, which unpickles it."
+                    "say format kv, which unpickles it (--format kv, in Python format='kv'). A command without "
+                    "--format takes what Embeddings.load(path, 'kv') saves."
                 )
         if FORMATS[name].is_folder != path.is_dir():
             raise FormatError(f"{path.name}: format {name!r} is a {'folder' if FORMATS[name].is_folder else 'file'}.")
@@ -140,7 +141,9 @@ def write(path: Path, table: Table, name: str | None, overwrite: bool, dtype: st
     """Write `table` to `path`, atomically. `name` None: by suffix, a path without one is a native folder."""
     name = name or _by_suffix(path) or ("folder" if not path.suffix or path.is_dir() else "")
     if not name:
-        raise InputError(f"suffix {path.suffix!r} names no format; pass format= one of {', '.join(FORMATS)}.")
+        raise InputError(
+            f"suffix {path.suffix!r} names no format; give one by --format (in Python format=): {', '.join(FORMATS)}."
+        )
     known = _checked(name)
     if dtype not in ("float32", "float16") or (dtype == "float16" and not known.has_half):
         allowed = "'float32' or 'float16'" if known.has_half else "'float32'"

@@ -123,7 +123,8 @@ def sniff(path: Path) -> str:
         except ValueError:
             pass
     raise FormatError(
-        f"{path.name}: neither word2vec text or binary, GloVe text, nor another known format; if it is, pass format=."
+        f"{path.name}: neither word2vec text or binary, GloVe text, nor another known format; if it is, give it "
+        "by --format (in Python format=)."
     )
 
 

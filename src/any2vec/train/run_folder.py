@@ -302,7 +302,7 @@ def check_resumable(out: Path, settings: dict[str, Any]) -> None:
         known = {name: former[name] for name in settings}
     except (OSError, ValueError, KeyError, TypeError):
         return
-    check_settings(out, known, settings)
+    (_check_finished if is_finished(out) else check_settings)(out, known, settings)
 
 
 def is_finished(out: Path) -> bool:
@@ -348,5 +348,18 @@ def open_finished(out: Path, settings: dict[str, Any]) -> tuple[Embeddings, dict
             raise ValueError("run.json is damaged, or of a version that wrote no checksum")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{out} is no run that can go on ({error}); choose another folder or --overwrite.") from error
-    check_settings(out, former, settings)
+    _check_finished(out, former, settings)
     return Embeddings.load(out), summary
+
+
+def _check_finished(out: Path, former: dict[str, Any], settings: dict[str, Any]) -> None:
+    """As `check_settings`; who wants more epochs is told how."""
+    try:
+        check_settings(out, former, settings)
+    except InputError as error:
+        if former.get("epochs") == settings.get("epochs"):
+            raise
+        raise InputError(
+            f"{error} This run is finished: vectors of words and nodes are trained on by a new one, with --init {out} "
+            "(init= in Python) and another --out."
+        ) from None

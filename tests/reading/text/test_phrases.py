@@ -182,3 +182,17 @@ def test_the_command(tmp_path: Path) -> None:
         "phrases", text, "--out", str(tmp_path / "c"), "--phrases", kept, "--passes", "2"
     )
     assert (tmp_path / "a.txt").read_text() == (tmp_path / "b.txt").read_text()
+
+
+@pytest.mark.parametrize("given", ["text.txt", Path("phrases.json"), b"text.txt"])
+def test_a_file_is_no_passes(given: str | Path | bytes) -> None:
+    with pytest.raises(InputError, match=r"text\.txt|phrases\.json") as refused:
+        Phrases(given)  # type: ignore[arg-type]
+    assert "Phrases.load(path)" in str(refused.value) and "Phrases.fit(path)" in str(refused.value)
+
+
+def test_connectors_of_a_language_that_is_not_known(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("a b\n")
+    said = refused("phrases", str(tmp_path / "text"), "--out", str(tmp_path / "out"), "--connectors", "german")
+    assert "connectors of german are not known, only those of english" in said
+    assert a2v.Phrases.fit([["a", "b"]], connectors="von").options.connector_words() == {"von"}  # a word by itself

@@ -189,3 +189,12 @@ def test_rows_go_to_other_libraries() -> None:
 def test_a_result_is_shown_in_a_line() -> None:
     shown = repr(any2vec.fit(any2vec.DeepWalk(dim=4), [(1, 2), (2, 3)], threads=1))
     assert shown.startswith("FitResult(deepwalk, Embeddings(3 rows, dim 4") and len(shown) < 120
+
+
+def test_nodes_that_are_tuples_are_asked_for_by_their_text() -> None:
+    found = any2vec.fit(any2vec.DeepWalk(dim=2), nx.grid_2d_graph(3, 3), epochs=1, threads=1).embeddings
+    with pytest.raises(UnknownKeyError, match=r"2 of 2 keys are not among the 9: 0, 0;.* ask for '\(0, 0\)'\.$"):
+        found.nearest((0, 0), 1)
+    assert len(found.nearest("(0, 0)", 1)) == 1
+    with pytest.raises(UnknownKeyError, match=r"rows\(keys\) has -1 for such\.$"):
+        found.nearest((0, 9), 1)

@@ -130,7 +130,7 @@ def test_nan_and_twin_keys_are_never_written(tmp_path: Path, format: str) -> Non
 def test_unknown_names_and_suffixes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="word2vec"):
         toy().save(tmp_path / "x", format="word3vec")
-    with pytest.raises(InputError, match="suffix"):
+    with pytest.raises(InputError, match=r"suffix .* --format \(in Python format=\): "):
         toy().save(tmp_path / "x.docx")
     with pytest.raises(InputError, match="packed"):
         toy().save(tmp_path / "x.txt.gz")
@@ -410,3 +410,12 @@ def test_an_index_finds_the_neighbors(tmp_path: Path, format: str) -> None:
         Embeddings.load(tmp_path / f"v.{format}")
     with pytest.raises(StorageError, match="exists"):
         embeddings.save(tmp_path / f"v.{format}")
+
+
+def test_a_format_that_is_not_guessed_is_named_for_both_doors(tmp_path: Path) -> None:
+    (tmp_path / "x.kv").write_bytes(b"\x80\x04N.")
+    with pytest.raises(FormatError, match=r"--format kv, .*='kv'.* A command without --format takes"):
+        Embeddings.load(tmp_path / "x.kv")
+    (tmp_path / "x.txt").write_text("no vectors\nat all\n")
+    with pytest.raises(FormatError, match=r"--format \(in Python format=\)"):
+        Embeddings.load(tmp_path / "x.txt")

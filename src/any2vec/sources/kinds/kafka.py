@@ -127,6 +127,7 @@ class KafkaTopic(PacedSource):
             except KafkaException as error:
                 if time.monotonic() > until or error.args[0].code() >= 0:  # the server itself says no
                     raise
+                self._tally.trouble, self._tally.state = f"{self.name}: no server answers.", "retrying"
                 yield None
                 continue
             if topic is not None and topic.error is None and topic.partitions:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from any2vec.data.options import GraphOptions
     from any2vec.sampling.walks import WalkOptions
 
+LEAST_TIME = 100_000_000
+"""seconds from 1970 to 1973; of a graph whose weights are all that large, they are likely times"""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -43,6 +46,8 @@ class Prepared:
     """what the data is, for the report and for a resumed run to compare"""
     bounds: list[int] | None = None
     """host h trains positions [bounds[h], bounds[h + 1]); None: nobody has cut the data yet"""
+    doubt: str | None = None
+    """what is odd about the data, for the user"""
 
 
 def prepare(
@@ -246,7 +251,18 @@ def _prepared_graph(
 ) -> Prepared:
     metadata = metadata | {"visits_per_epoch": int(counts.sum())}
     keep = keep_probabilities(counts, model.subsample)
-    return Prepared(source, graph.keys, counts, keep, source.unit, metadata)
+    doubt = doubt_of_weights(graph.csr.weights)
+    return Prepared(source, graph.keys, counts, keep, source.unit, metadata, doubt=doubt)
+
+
+def doubt_of_weights(weights_E: np.ndarray) -> str | None:
+    """What is said of weights that are as large as the times of a list of timed edges: seconds since 1973 or later."""
+    if not len(weights_E) or weights_E.min() < LEAST_TIME:
+        return None
+    return (
+        f"All weights are {LEAST_TIME:,} or more, as Unix times are: the third column was read as weights. If it holds "
+        "times, leave it out by --no-weighted (GraphOptions(weighted=False) in Python)."
+    )
 
 
 def _digest(graph: Graph) -> str:

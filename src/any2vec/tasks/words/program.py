@@ -162,8 +162,12 @@ class SequenceProgram(InMemoryProgram):
 
 
 def doubted(summary: dict[str, Any], request: Request, prepared: Prepared) -> dict[str, Any]:
-    """The summary, with a warning where subsampling has left too little to trust the vectors, if none were given."""
+    """The summary, with what is odd about the data, and whether subsampling has left too little to trust vectors
+    that began afresh.
+    """
     model, metadata = request.spec.model, prepared.metadata
+    if prepared.doubt is not None:
+        summary = summary | {"warnings": [*summary["warnings"], prepared.doubt]}
     num_sentences = metadata.get("num_sentences") or metadata.get("num_walks")
     if request.spec.run.start is not None or not num_sentences:
         return summary

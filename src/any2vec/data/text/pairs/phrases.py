@@ -43,11 +43,19 @@ class Phrases:
         passes: the phrases of each pass, a tuple of words (or phrases of the pass before) -> score.
         options: how they were found.
         text: how strings become words.
+
+    Raises:
+        InputError: passes is a string or a path: `load` opens a file, `fit` finds the phrases of a text.
     """
 
     def __init__(
         self, passes: Sequence[Scores], options: PhraseOptions | None = None, text: TextOptions | None = None
     ) -> None:
+        if isinstance(passes, str | bytes | Path):
+            raise InputError(
+                f"Phrases takes the passes that were found, got {passes!r:.80}; open a file of phrases by "
+                "Phrases.load(path), and find those of a text by Phrases.fit(path)."
+            )
         self.passes, self.options, self.text = list(passes), options or PhraseOptions(), text or TextOptions()
 
     def __len__(self) -> int:
