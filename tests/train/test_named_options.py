@@ -59,7 +59,7 @@ def test_what_is_missing_stays_a_type_error_and_the_signature_stays() -> None:
 def test_names_elsewhere_stand_for_what_there_is() -> None:
     """None of them is an option of ours, and each stands for one."""
     ours = {*inspect.signature(any2vec.fit).parameters}
-    kinds = (any2vec.SkipGram, any2vec.GraphSAGE, any2vec.APPNP)
+    kinds = (any2vec.SkipGram, any2vec.GraphSAGE, any2vec.APPNP, any2vec.BPR)
     ours |= {item.name for kind in kinds for item in dataclasses.fields(kind)}
     assert not ours & ELSEWHERE.keys() and {name for names in ELSEWHERE.values() for name in names} <= ours
 
@@ -69,6 +69,9 @@ def test_names_elsewhere_stand_for_what_there_is() -> None:
     [
         ("als", "alpha", r"ALS\(alpha=\.\.\.\)"),  # its own field comes before what others mean by it
         ("appnp", "alpha", r"APPNP\(teleport=\.\.\.\)"),
+        ("als", "regularization", r"ALS\(l2=\.\.\.\)"),
+        ("complex", "num_negs_per_pos", r"ComplEx\(num_negatives=\.\.\.\)"),
+        ("skipgram", "max_final_vocab", r"SkipGram\(max_vocab=\.\.\.\)"),
         ("skipgram", "alpha", r"SkipGram\(learning_rate=\.\.\.\)"),
         (any2vec.SkipGram, "dim", r"SkipGram\(dim=\.\.\.\)"),
     ],
