@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 
 import any2vec
+import any2vec.evaluate
 from any2vec.checks import Number, Whole
 
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "api").rglob("*.md"))
@@ -41,8 +42,9 @@ def listed() -> dict[str, Path]:
 
 
 def named(name: str) -> Any:
-    if hasattr(any2vec, name):
-        return getattr(any2vec, name)
+    for room in (any2vec, any2vec.evaluate):
+        if hasattr(room, name):
+            return getattr(room, name)
     pytest.importorskip("torch", reason="layers of graph networks need torch")
     return getattr(importlib.import_module("any2vec.nn"), name)
 
@@ -50,11 +52,15 @@ def named(name: str) -> Any:
 def test_the_reference_has_every_public_name() -> None:
     found = [name for page in PAGES for name in NAME.findall(page.read_text(encoding="utf-8"))]
     assert {*any2vec.__all__} - {"__version__"} <= {*found} and len(found) == len({*found})
+    evaluations = {name for name in any2vec.evaluate.__all__ if inspect.isfunction(getattr(any2vec.evaluate, name))}
+    assert evaluations <= {*found} and "evaluate_similarity" in evaluations
 
 
 @pytest.mark.parametrize("name", sorted(listed()))
 def test_a_name_stands_in_the_example_of_its_page(name: str) -> None:
-    assert re.search(rf"\b(a2v|nn)\.{name}\b", example(listed()[name])), f"{listed()[name].name} has no example of it"
+    assert re.search(rf"\b(a2v|nn|evaluate)\.{name}\b", example(listed()[name])), (
+        f"{listed()[name].name} has no example of it"
+    )
 
 
 @pytest.mark.slow
