@@ -29,6 +29,7 @@ from benchmarks.source_code import (
     Code,
     Ran,
     code_of,
+    joined,
     narrowed,
     ran_here,
     traced,
@@ -191,7 +192,8 @@ class Bench:
         try:
             with CalledFunctions() if self.functions else nullcontext() as called:
                 yield
-            self.code |= self._code(traced(self._trace)) or ({} if self.code else self._code(ran_here(called)))
+            own = self._code(traced(self._trace)) or ({} if self.code else self._code(ran_here(called)))
+            self.code = joined(self.code, own)
         finally:
             os.environ.clear()
             os.environ.update(before)
@@ -295,7 +297,7 @@ class Bench:
             self.commits.add(found.commit)
             self.confirmed.update({found.confirmed} if found.confirmed else ())
             self.processors.add(found.processor)
-            self.code |= found.code
+            self.code = joined(self.code, found.code)
         return dict(found.run)
 
     def _again(self, path: Path, found: KeptRun, goes_as: Callable[[dict[str, Any]], bool]) -> KeptRun | None:

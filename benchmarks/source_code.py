@@ -78,6 +78,15 @@ def code_of(ran: Ran) -> Code:
     return {path: _entry(path, names, called, named) for path, names in counted.items()}
 
 
+def joined(first: Code, other: Code) -> Code:
+    """The code of two runs: a file counts by the functions that either has called, and whole where one counts so."""
+    ran, more = _ran(first), _ran(other)
+    for path, names in more.items():
+        known = ran.get(path, set())
+        ran[path] = None if names is None or known is None else known | names
+    return code_of(ran)
+
+
 def narrowed(code: Code, noted: Code) -> Code:
     """Its files, by the functions of them that were noted."""
     known = _ran(noted)

@@ -123,3 +123,16 @@ def test_a_group_goes_with_what_outlives_its_row(tmp_path: Path) -> None:
             return
         time.sleep(0.05)
     pytest.fail("the group stayed behind")
+
+
+def test_a_row_counts_by_the_functions_of_all_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is as old as the code of none of them: what one has called is a part of the hash of what another has."""
+    path = "src/any2vec/units.py"
+    codes = iter([source_code.code_of({path: {"size"}}), source_code.code_of({path: {"number"}})])
+    monkeypatch.setattr(Bench, "_code", lambda self, ran: next(codes, {}))
+    bench = Bench(folder=tmp_path)
+    with bench.row():
+        for number in range(2):
+            bench.kept("run", number, lambda: {"score": 1})
+    _, *names = bench.code[path]
+    assert names == ["number", "size"] and not source_code.changed_since(bench.code)
