@@ -315,6 +315,32 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [path.name for path in tmp_path.iterdir()] == ["edges"]
 
 
+def test_masks_with_a_column_a_split_are_splits(tmp_path: Path) -> None:
+    """As PyG has them of WebKB; of WikiCS those of test have one for all."""
+    torch, pyg = pytest.importorskip("torch"), pytest.importorskip("torch_geometric.data")
+    train = torch.tensor([[True, False], [False, True], [False, False]])
+    data = pyg.Data(edge_index=torch.tensor([[0, 1], [2, 2]]), num_nodes=3, train_mask=train, val_mask=train.flip(1))
+    data.test_mask = torch.tensor([False, False, True])
+    graph = write_graph(data, tmp_path / "graph")
+    assert graph.splits.tolist() == [[0, 1, 2], [1, 0, 2]]
+    assert write_graph(data, tmp_path / "one", split_index=1).splits.tolist() == [[1, 0, 2]]
+    data.test_mask = train
+    with pytest.raises(DataError, match="a node twice in a split: in test_mask"):
+        write_graph(data, tmp_path / "bad")
+    for mask in (torch.zeros(3, 3, dtype=torch.bool), torch.zeros(2, 2, dtype=torch.bool), torch.zeros(3, 2)):
+        data.test_mask = mask
+        with pytest.raises(DataError, match=r"masks are of bool and \(3,\), or \(3, splits\)"):
+            write_graph(data, tmp_path / "bad")
+
+
+def test_numbers_of_edges_in_one_dimension_are_named(tmp_path: Path) -> None:
+    torch, pyg = pytest.importorskip("torch"), pytest.importorskip("torch_geometric.data")
+    data = pyg.Data(edge_index=torch.tensor([[0, 1], [2, 2]]), num_nodes=3, edge_attr=torch.ones(2))
+    with pytest.warns(UserWarning, match="edge_attr of one dimension is left out") as caught:
+        graph = write_graph(data, tmp_path / "graph")
+    assert graph.edge_features is None and caught[0].filename == __file__
+
+
 def test_damage_is_found(tmp_path: Path) -> None:
     graph = bad(tmp_path)()
     folder = tmp_path / "out"

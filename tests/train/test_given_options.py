@@ -88,6 +88,11 @@ def test_a_dict_is_the_options() -> None:
         any2vec.StreamSkipGram(dim=4), lines, text={"lowercase": True}, options={"min_count": 1, "threads": 1}
     )
     assert limited is not None and "tea" in limited.embeddings
+
+
+def test_a_dict_is_a_schema() -> None:
+    pytest.importorskip("torch")
+    run = {"epochs": 1, "threads": 1}
     schema = {"label": "label", "categorical": ["user"]}
     clicks = {"user": ["ann", "bob"] * 20, "label": [0, 1] * 20}
     one, other = (any2vec.fit("fm", clicks, schema=given, **run) for given in (schema, any2vec.ClickSchema(**schema)))

@@ -115,7 +115,8 @@ def test_objects_of_other_libraries(tmp_path: Path) -> None:
     check(write_graph(given, tmp_path / "pyg"), pairs, ROWS, is_directed=True)
     assert write_graph(given, tmp_path / "without", edge_features=False).edge_features is None
     given.edge_attr = torch.ones(6)
-    assert write_graph(given, tmp_path / "weights").edge_features is None
+    with pytest.warns(UserWarning, match="edge_attr of one dimension is left out"):
+        assert write_graph(given, tmp_path / "weights").edge_features is None
     networkx = pytest.importorskip("networkx")
     for made, is_directed in ((networkx.Graph(), False), (networkx.DiGraph(), True)):
         for (src, dst), row in zip(PAIRS[:5].tolist(), ROWS, strict=False):

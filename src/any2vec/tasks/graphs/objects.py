@@ -3,6 +3,8 @@ their attributes."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -37,11 +39,41 @@ def of_pyg(data: Any) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndar
     if len(pieces[2]) and not (np.isfinite(pieces[2]) & (pieces[2] > 0)).all():
         raise DataError("The PyG data has edge weights that are not finite numbers above 0; drop those edges.")
     own: dict[str, Any] = {"features": as_numpy(getattr(data, "x", None)), "labels": as_numpy(getattr(data, "y", None))}
-    of_edges = as_numpy(getattr(data, "edge_attr", None))  # one number an edge may as well be its weight
+    of_edges = as_numpy(getattr(data, "edge_attr", None))
     own["edge_features"] = of_edges if of_edges is not None and of_edges.ndim == 2 and of_edges.shape[1] else None
+    if of_edges is not None and of_edges.ndim == 1 and len(of_edges):  # it may be weights, or one feature
+        warnings.warn(
+            "edge_attr of one dimension is left out: name weights edge_weight, or make it edge_attr.reshape(-1, 1) "
+            "for a feature of edges.",
+            stacklevel=4,
+        )
     masks = {part: as_numpy(getattr(data, f"{part}_mask", None)) for part in SPLITS}
-    own["split"] = {part: mask for part, mask in masks.items() if mask is not None} or None
+    own["split"] = _splits({part: mask for part, mask in masks.items() if mask is not None}, num_nodes)
     return pieces, num_nodes, own
+
+
+def _splits(masks: Mapping[str, np.ndarray], num_nodes: int) -> Any:
+    """Masks as they stand, or, where one has a column a split, int8 (S, N); None: there are none.
+
+    Raises:
+        DataError: a mask with columns is no mask of these nodes, has another number of them, or shares nodes with
+            another.
+    """
+    several = {mask.shape[1] for mask in masks.values() if mask.ndim == 2}
+    if not several:
+        return masks or None
+    split_SN = np.full((max(several), num_nodes), -1, np.int8)
+    for part, mask in masks.items():
+        if mask.dtype != bool or len(mask) != num_nodes or len(several) > 1:
+            raise DataError(
+                f"The PyG data has a {part}_mask of {mask.dtype} and shape {mask.shape}; masks are of bool and "
+                f"({num_nodes:,},), or ({num_nodes:,}, splits) with as many splits in each."
+            )
+        mask_SN = np.broadcast_to(mask.T, split_SN.shape)
+        if (split_SN[mask_SN] >= 0).any():
+            raise DataError(f"The PyG data has a node twice in a split: in {part}_mask and in one before it.")
+        split_SN[mask_SN] = SPLITS.index(part)
+    return split_SN
 
 
 def attribute_rows(graph: Any, attribute: str) -> np.ndarray:
