@@ -368,7 +368,10 @@ def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) ->
         run("local", "places")
 
 
-@pytest.mark.parametrize("wrong", [{"hosts": 0}, {"cpus_per_host": 0}, {"patience": 0}, {"argument": "x" * 65537}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"address": "http://head"}, {"hosts": 0}, {"cpus_per_host": 0}, {"patience": 0}, {"argument": "x" * 65537}],
+)
 def test_wrong_arguments(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(wrong))):
         run_ray(**{"address": "local", "hosts": 1, "module": "m", "argument": "", "on_line": print} | wrong)

@@ -37,6 +37,9 @@ HERE = Path(__file__).parent
 FOLDER = ROOT / "runs" / "mutants"
 KEPT, EQUIVALENT = HERE / "faults.json", HERE / "equivalent.json"
 MOST_SECONDS = 240.0
+USAGE_ERROR = 4
+"""with which pytest ends where it finds no test of a name"""
+ENDED = "pytest ends with "
 
 
 def draw(covering: Covering, count: int, seed: int) -> list[dict[str, Any]]:
@@ -119,6 +122,8 @@ def judge_one(tree: Path, one: dict[str, Any], covering: Covering) -> dict[str, 
         finally:
             path.write_text(source, encoding="utf-8")
         alone = [test for test in tests if by and test.startswith(by)]
+        if by.startswith(ENDED) and run_tests(tree, tests, limit)[0] != "survived":
+            raise RuntimeError(f"{by} for {one['file']}:{fault.line}, and without the fault, too.")
         if not alone or run_tests(tree, alone, limit)[0] == "survived":
             break
         tests = [
@@ -144,12 +149,14 @@ def run_tests(tree: Path, tests: list[str], limit: float) -> tuple[str, str]:
             os.killpg(process.pid, 9)
             process.wait()
             return "caught", "tests hang"
+    if code == USAGE_ERROR and (whole := list(dict.fromkeys(name.partition("[")[0] for name in tests))) != tests:
+        return run_tests(tree, whole, limit)  # pytest does not find every name of parameters that it has given
     text = log.read_text(encoding="utf-8", errors="replace")
     failed = [line.split(" ")[1] for line in text.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     if code == 0:
         return "survived", ""
     if code < 0 or code in (1, 2, 3, 4):
-        return "caught", failed[0] if failed else f"pytest ends with {code}"
+        return "caught", failed[0] if failed else f"{ENDED}{code}"
     raise RuntimeError(f"pytest ended with {code}:\n{text[-2000:]}")
 
 

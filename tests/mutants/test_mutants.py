@@ -60,6 +60,23 @@ def test_tests_that_fail_or_cannot_start_catch_a_fault(tmp_path: Path, share: st
     assert run_tests(tmp_path, [f"{test.name}::test_share"], 60)[0] == verdict
 
 
+def test_names_that_pytest_does_not_find_catch_nothing(tmp_path: Path) -> None:
+    """A name of parameters is looked for without them; a file that is not there says nothing of a fault."""
+    test = tmp_path / "test_planted_name.py"
+    test.write_text(
+        "import pytest\n\n@pytest.mark.parametrize('a', [1])\ndef test_it(a):\n    pass\n", encoding="utf-8"
+    )
+    assert run_tests(tmp_path, [f"{test.name}::test_it[never]"], 60)[0] == "survived"
+    covering = Covering.__new__(Covering)
+    covering.tests_by_line, covering.failed = {Path("planted.py"): {1: {"test_gone.py::test_it"}}}, set()
+    covering.num_covered, covering.seconds = {"test_gone.py::test_it": 1}, {}
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "planted.py").write_text("a = 1\n", encoding="utf-8")
+    one = {"file": "planted.py", "line": 1, "column": 4, "kind": "constant", "before": "a = 1", "after": "a = 2"}
+    with pytest.raises(RuntimeError, match="and without the fault, too"):
+        judge_one(tmp_path, one, covering)
+
+
 def test_tests_that_hang_catch_a_fault(tmp_path: Path) -> None:
     test = tmp_path / "test_planted_hang.py"
     test.write_text("def test_hang():\n    while True:\n        pass\n", encoding="utf-8")

@@ -20,6 +20,7 @@ from any2vec.data.options import TextOptions
 from any2vec.embeddings import Embeddings
 from any2vec.encoders.ngrams import NGramEncoder
 from any2vec.errors import FormatError, InputError
+from any2vec.estimators.documents import _batches
 from cli_runs import done, refused
 
 WORDS = [f"w{n}" for n in range(30)]
@@ -60,6 +61,13 @@ def test_sif_is_its_definition(components: int, monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert found.dtype == np.float32 and not found[-2:].any()
     np.testing.assert_array_equal(encoder.transform(documents[5:9]), found[5:9])  # later texts: the same component
+
+
+def test_batches_end_behind_so_many_words_or_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("any2vec.estimators.documents._BATCH_WORDS", 4)
+    monkeypatch.setattr("any2vec.estimators.documents._BATCH_DOCUMENTS", 3)
+    found = _batches(["a b c", "d e", "f", "", "g", "h i j k l", "m"], TextOptions())
+    assert [[len(words) for words in batch] for batch in found] == [[3, 2], [1, 0, 1], [5], [1]]
 
 
 def test_without_counts_the_texts_are_counted() -> None:

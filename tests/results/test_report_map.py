@@ -97,6 +97,13 @@ def test_the_most_frequent_items_are_on_the_map() -> None:
     assert found.caption == "Map of the 10 most frequent of 50 items" and len(found.legend) == 1
 
 
+def test_frequent_items_without_a_vector_leave_their_place_to_others() -> None:
+    vectors = rows(50)
+    vectors[1:7] = 0
+    embeddings = Embeddings([f"k{one}" for one in range(50)], vectors, counts=np.arange(50, 0, -1))
+    assert choose_items(embeddings, None, 10, 1).rows.tolist() == [0, *range(7, 16)]
+
+
 def test_items_without_counts_are_drawn() -> None:
     embeddings = Embeddings([f"k{one}" for one in range(50)], rows(50))
     found = choose_items(embeddings, None, 10, 1)

@@ -11,6 +11,7 @@ import pytest
 
 import any2vec
 from any2vec.callbacks import trackers
+from any2vec.callbacks.progress_line import LINE_SECONDS, ProgressLine
 from any2vec.errors import InputError
 from any2vec.options.hosts import HostOptions
 from any2vec.testing.planted_triples import PlantedTriples
@@ -72,6 +73,21 @@ def test_a_line_of_progress(capsys: pytest.CaptureFixture[str]) -> None:
     fit(progress=True)
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 3 and "epoch 3/3  100 %" in said[-1] and "mrr" in said[-1] and "left" in said[0]
+
+
+def test_lines_that_stay_are_so_far_apart(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("any2vec.callbacks.progress_line.time.monotonic", lambda: clock[0])
+    line = ProgressLine()
+    for clock[0] in (LINE_SECONDS - 1, LINE_SECONDS, LINE_SECONDS + 1, 2 * LINE_SECONDS):
+        line.on_record(
+            any2vec.Progress(
+                seconds=1, epoch=0, epochs=1, round=0, progress=clock[0] / 100, loss=None, learning_rate=0.1, items=1,
+                items_per_s=1, busy_cores=1, rss_bytes=1, mapped_bytes=1,
+            )
+        )  # fmt: skip
+    said = capsys.readouterr().err.splitlines()
+    assert [one.split("  ")[1] for one in said] == ["15 %", "30 %"]
 
 
 @pytest.mark.parametrize("kind", ["TensorBoard", "MLflow", "WeightsAndBiases"])

@@ -97,6 +97,15 @@ def test_tokens_equal_the_twin_for_any_cut(seed, lines, drift, max_types, max_ro
             assert vocabulary.row_of(word) == (twin.words[word].row if word in twin.words else -1)
 
 
+def test_the_longest_word_has_a_row() -> None:
+    vocabulary = StreamVocabulary(max_types=64, max_rows=8, min_count=1)
+    longest = "x" * MAX_WORD_BYTES
+    encode(vocabulary, f"{longest} {longest} b\n".encode())
+    row = vocabulary.row_of(longest)
+    assert row >= 0 and list(vocabulary.keys(np.array([row]))) == [longest]
+    assert vocabulary.row_of(longest + "x") == -1
+
+
 @settings(max_examples=150, deadline=None)
 @given(data=garbage, lowercase=st.booleans(), bad_bytes=st.sampled_from(["replace", "skip"]))
 def test_any_bytes_are_legal(data: bytes, lowercase: bool, bad_bytes: str) -> None:
