@@ -165,6 +165,7 @@ def test_a_slow_consumer_bounds_memory_and_the_server_sees_its_window_close() ->
         ("tcp://:80", "names no host"),
         ("tcp://host:1?resum=1", "know these options behind .: resume; got 'resum'"),
         ("tcp://host:1?resume=yes", "resume must be 0 or 1"),
+        ("tcp://host:1?resume=", "resume must be 0 or 1"),
         ("unix://relative/path", "three slashes"),
         ("kafka://host:9092", "does not say what to read"),
         ("kafka://me@host:9092/topic", "take no user"),

@@ -430,6 +430,26 @@ def _with_patience(transport: Transport, work: Callable[[RowClient], None], **op
     client.close()
 
 
+def test_the_server_wakes_for_whoever_has_waited_longest() -> None:
+    """Two wait for the slowest trainer; the time limit of its own sleep is that of the first one's patience."""
+    asked: list[float] = []
+
+    def silent(self: Transport, peer: int | None, timeout: float, **_: Any) -> Any:
+        asked.append(timeout)
+        raise HostError("nobody asks")
+
+    def work(transport: Transport) -> None:
+        server: Any = RowServer(transport, {}, bound=0)
+        now = time.monotonic()
+        server._waiting = [(now + 1000, None, None), (now + 50, None, None), (now + 500, None, None)]
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(HostError, match="nobody asks"):
+            patch.setattr(type(transport), "recv", silent)
+            server._next()
+
+    run_logical(1, work)
+    assert len(asked) == 1 and 0 < asked[0] <= 50
+
+
 def test_a_server_that_does_not_answer_is_given_up() -> None:
     def host(transport: Transport) -> None:
         if transport.rank == 0:
