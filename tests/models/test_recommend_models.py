@@ -271,6 +271,7 @@ def test_metrics_equal_their_twin() -> None:
     wanted = naive.metrics(lists, dict(enumerate(map(set, lists_of(test)))), 7)
     result = evaluate_recommend(found, test, train, k=7)
     assert (result.recall, result.ndcg, result.hit_rate) == pytest.approx(wanted) and result.num_users == 60
+    assert evaluate_recommend(found, test, train) == evaluate_recommend(found, test, train, k=20)
 
 
 def test_metrics_of_what_the_model_lacks() -> None:

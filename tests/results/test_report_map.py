@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ from any2vec.data.attributed.predictions import PREDICTIONS, NodePredictions, Pr
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError
 from any2vec.report import write_report
-from any2vec.report.figures import LIGHT, draw_map
+from any2vec.report.figures import LIGHT, draw_map, draw_stages
 from any2vec.report.items import OTHER, choose_items
 from any2vec.report.scores import by_class, classes_section, confusions, headlines
+from any2vec.report.stages import StageSeconds
 from browser import Browser
 
 CLASSES = ["a", "b", "c"]
@@ -208,3 +210,11 @@ def test_every_point_is_whole_within_the_map(width: int, tmp_path: Path) -> None
             f" const box = dot.getBoundingClientRect(); return !({inside}); }}).length; }})()"
         )
         assert browser.wait(f"{outside} === 0")
+
+
+def test_the_first_stage_stands_on_top(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr("any2vec.report.figures._png", lambda figure: drawn.append(figure) or b"")
+    draw_stages([StageSeconds("sample", 1.0, 0.0, 0.5), StageSeconds("train", 2.0, 0.5, 0.0)], LIGHT)
+    (axes,) = drawn[0].axes
+    assert axes.yaxis_inverted() and [label.get_text() for label in axes.get_yticklabels()] == ["sample", "train"]

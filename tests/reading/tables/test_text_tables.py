@@ -182,3 +182,10 @@ def test_a_saved_dataset_is_its_arrow_files(tmp_path: Path) -> None:
     (tmp_path / "dataset_dict.json").write_text("{}")
     with pytest.raises(DataError, match=r"holds the splits .*saved"):
         keys(tmp_path, tmp_path)
+
+
+def test_ids_end_below_the_largest_of_int64(tmp_path: Path) -> None:
+    largest = np.iinfo(np.int64).max
+    assert keys({"text": pa.array([[largest - 1, 0]], pa.list_(pa.uint64()))}, tmp_path) == [str(largest - 1), "0", "|"]
+    with pytest.raises(DataError, match=rf"holds the id {largest}, which overflows"):
+        keys({"text": pa.array([[largest]], pa.list_(pa.uint64()))}, tmp_path)
