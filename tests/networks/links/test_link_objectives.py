@@ -264,7 +264,7 @@ def test_the_scorer_gives_vectors_of_graphs_and_scores_of_pairs(graph: Attribute
     z = scorer.vectors(graph)
     pairs = np.array([[5, 17, 5], [200, 3, 5]])
     np.testing.assert_allclose(scorer.score(graph, pairs), (z[pairs[0]] * z[pairs[1]]).sum(1), atol=1e-4)
-    with pytest.raises(FormatError, match="vectors of nodes and no classes; NetworkEncoder.load opens it"):
+    with pytest.raises(FormatError, match=r"vectors of nodes and no classes; NetworkEncoder.load opens it"):
         NetworkClassifier.load(tmp_path / "run")
     assert not np.allclose(z, found.embeddings.vectors)  # these are without messages along held-out edges
 
