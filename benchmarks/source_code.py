@@ -82,17 +82,12 @@ def code_of(ran: Ran) -> Code:
 
 def joined(first: Code, other: Code) -> Code:
     """The code of two runs: a file counts by the functions that either has called, and whole where one counts so."""
-    ran, more = _ran(first), _ran(other)
-    if all(path in ran and _has_all(ran[path], names) for path, names in more.items()):
-        return first
-    for path, names in more.items():
+    ran = _ran(first)
+    both = dict(ran)
+    for path, names in _ran(other).items():
         known = ran.get(path, set())
-        ran[path] = None if names is None or known is None else known | names
-    return code_of(ran)
-
-
-def _has_all(known: set[str] | None, names: set[str] | None) -> bool:
-    return known is None or (names is not None and names <= known)
+        both[path] = None if names is None or known is None else known | names
+    return first if both == ran else code_of(both)
 
 
 def narrowed(code: Code, noted: Code) -> Code:

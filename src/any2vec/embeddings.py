@@ -67,10 +67,8 @@ class Embeddings:
         self._index: Any = None
         check_sizes(self._table(), "embeddings", InputError)
         names = self.keys.names
-        if self.keys is not keys and isinstance(names, list | tuple) and len(set(names)) < len(names):
-            from any2vec.formats.table import first_duplicate
-
-            twice = first_duplicate(names)
+        is_given = self.keys is not keys and isinstance(names, list | tuple)  # keys of a file are walked later
+        if is_given and (twice := formats.table.first_duplicate(names)) is not None:
             raise InputError(f"embeddings: key {twice!r} stands there twice; keys must be distinct.")
 
     def _table(self) -> Table:

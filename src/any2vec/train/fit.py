@@ -14,6 +14,7 @@ from any2vec.cluster.launch.join import check_torch, is_first, joined, restarts
 from any2vec.data.io.storage import RESULT_FORMAT, check_folder_free
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
+from any2vec.options.given import check_called, given_options, given_path, given_readings
 from any2vec.options.hosts import HostOptions
 from any2vec.options.named import named_options
 from any2vec.options.run import RunOptions
@@ -156,8 +157,6 @@ def fit(
     Memory: for words and nodes two float32 tables of rows x dim, plus the vocabulary; data are memory-mapped. For other
     models see `any2vec estimate`.
     """
-    from any2vec.options.given import check_called, given_path, given_readings
-
     started = time.perf_counter()
     check_called(callback=callback, on_epoch=on_epoch, stage=stage)
     config = model_named(model)() if isinstance(model, str) else model
@@ -210,8 +209,6 @@ def options_of(argument: str, given: Any) -> Any:
     if given is None:
         return kind()
     if isinstance(given, Mapping):
-        from any2vec.options.given import given_options
-
         return given_options(argument, given, kind)
     if isinstance(given, types) and not isinstance(given, bool):
         return kind(**{field: given})

@@ -65,12 +65,16 @@ class Interactions:
         list of them, as scikit-learn folds rows."""
         from any2vec.data.vocab.user_keys import UserKeys
 
-        if getattr(place, "ndim", 0) or isinstance(place, slice | list):
-            return [self[one] for one in np.arange(len(self))[place].tolist()]
-        row = range(len(self))[place]  # IndexError ends an iteration
-        user = UserKeys(self.users)[int(np.searchsorted(self.indptr, row, "right")) - 1]
-        item = UserKeys(self.items)[int(self.item_E[row])]
-        return (user, item, float(self.weight_E[row])) if self.weight_E.size else (user, item)
+        are_many = getattr(place, "ndim", 0) or isinstance(place, slice | list)
+        row_B = np.arange(len(self))[place] if are_many else np.array([range(len(self))[place]])
+        user_B = np.searchsorted(self.indptr, row_B, "right") - 1
+        named = ((UserKeys(self.users), user_B), (UserKeys(self.items), self.item_E[row_B]))
+        parts: list[Any] = [[keys[row] for row in rows.tolist()] for keys, rows in named]
+        found = list(zip(*parts, *([self.weight_E[row_B].tolist()] if self.weight_E.size else []), strict=True))
+        return found if are_many else found[0]
+
+    def __iter__(self) -> Any:
+        return iter(self[:])
 
     def users_of_pairs(self) -> np.ndarray:
         """int32 (E,): the user of each pair."""

@@ -107,7 +107,8 @@ def rows_of_triples(scorer: TripleScorer, given: Any) -> np.ndarray:
         given = given.detach().cpu().numpy() if hasattr(given, "detach") else given
         try:
             given = given if isinstance(given, np.ndarray) else [tuple(row) for row in given]
-            is_by_name = any(isinstance(name, str) for row in given for name in row)
+            has_objects = not isinstance(given, np.ndarray) or given.dtype.kind in "OU"  # else they are numbers
+            is_by_name = has_objects and any(isinstance(name, str) for row in given for name in row)
             row_M3 = None if is_by_name else np.asarray(given).reshape(-1, 3) if len(given) else np.empty((0, 3), int)
         except (TypeError, ValueError):
             row_M3 = np.empty((0, 3))

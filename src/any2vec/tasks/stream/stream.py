@@ -15,6 +15,7 @@ from any2vec.data.options import TextOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
 from any2vec.models.stream.config import StreamModel
+from any2vec.options.given import check_called, given_options, given_path
 from any2vec.options.hosts import HostOptions
 from any2vec.options.named import named_options
 from any2vec.options.storage import StorageOptions
@@ -85,8 +86,6 @@ def stream(
     often the process is killed and resumed. With one thread, one source and linger=0, the same lines give the same
     bits, killed or not. Memory: `storage` plus about 300 MB for program, queues and batches.
     """
-    from any2vec.options.given import check_called, given_options, given_path
-
     started = time.perf_counter()
     check_called(callback=callback)
     config = model_named(model, "stream")() if isinstance(model, str) else model

@@ -165,14 +165,11 @@ def doubted(summary: dict[str, Any], request: Request, prepared: Prepared) -> di
     """The summary, with what is odd about the data, and whether subsampling has left too little to trust vectors
     that began afresh.
     """
-    model, metadata = request.spec.model, prepared.metadata
-    if prepared.doubt is not None:
-        summary = summary | {"warnings": [*summary["warnings"], prepared.doubt]}
+    model, metadata, doubts = request.spec.model, prepared.metadata, [prepared.doubt]
     num_sentences = metadata.get("num_sentences") or metadata.get("num_walks")
-    if request.spec.run.start is not None or not num_sentences:
-        return summary
-    doubt = too_little(
-        prepared.counts, num_sentences, subsample=model.subsample, window=model.window,
-        rate=(model.learning_rate + model.min_learning_rate) / 2, epochs=request.spec.run.epochs,
-    )  # fmt: skip
-    return summary | {"warnings": [*summary["warnings"], doubt]} if doubt else summary
+    if request.spec.run.start is None and num_sentences:
+        doubts.append(too_little(
+            prepared.counts, num_sentences, subsample=model.subsample, window=model.window,
+            rate=(model.learning_rate + model.min_learning_rate) / 2, epochs=request.spec.run.epochs,
+        ))  # fmt: skip
+    return summary | {"warnings": [*summary["warnings"], *filter(None, doubts)]}
