@@ -25,6 +25,15 @@ class Labeled(NamedTuple):
     """int64 (E,): of edges with types"""
 
     @property
+    def adjacency(self) -> torch.Tensor:
+        """float32 CSR (N, N), of a node's neighbors in its line: `adj_t` of PyG."""
+        sources, targets = self.edge_index
+        ones, size = torch.ones(len(sources)), len(self.label)
+        return torch.sparse_coo_tensor(
+            torch.stack([targets, sources]), ones, (size, size), check_invariants=True
+        ).to_sparse_csr()
+
+    @property
     def classes(self) -> int:
         return int(self.label.max()) + 1
 

@@ -1,7 +1,8 @@
 """Networks of PyTorch Geometric over a whole graph, as its examples train them; run in any2vec's environment.
 
 Arguments: folder of `any2vec graph build`, model, epochs, seed. One JSON line: accuracies of the epoch whose validation
-accuracy is the highest.
+accuracy is the highest. Layers without attention are given the adjacency in CSR, which PyG multiplies by instead of
+making a row of features for each edge: the same sums, and wide features fit into memory.
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ def main(folder: str, name: str, epochs: str, seed: str) -> None:
     graph = opened(folder, seed)
     hidden, dropout, rate = SETTINGS[name]
     layers = torch.nn.ModuleList(layers_of(name, graph.x.shape[1], hidden, graph.classes, dropout))
-    between = torch.nn.functional.elu if name in ("gat", "gatv2") else torch.relu
+    attends = name in ("gat", "gatv2")
+    edges = graph.edge_index if attends else graph.adjacency
+    between = torch.nn.functional.elu if attends else torch.relu
     optimizer = torch.optim.Adam(layers.parameters(), lr=rate, weight_decay=DECAY)
 
     def scores(is_training: bool) -> torch.Tensor:
         layers.train(is_training)
         rows = torch.nn.functional.dropout(graph.x, dropout, is_training)
-        rows = torch.nn.functional.dropout(between(layers[0](rows, graph.edge_index)), dropout, is_training)
-        return layers[1](rows, graph.edge_index)
+        rows = torch.nn.functional.dropout(between(layers[0](rows, edges)), dropout, is_training)
+        return layers[1](rows, edges)
 
     print(json.dumps(best_epoch(graph, scores, optimizer, epochs)))
 
