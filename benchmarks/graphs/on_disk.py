@@ -24,7 +24,7 @@ DISKS = {"disk as it is": None, "throttled to 500 MB/s": 500_000_000}
 """bytes/s"""
 THREADS, SEEDS = 2, (1, 2, 3)
 PATIENCE = 4
-"""times as long as others a run from disk may take: it ends with scores of all nodes, for which it reads 70 GB"""
+"""times as long as others a run from disk may take: it ends with scores of all nodes, from features on a slow disk"""
 TINY, QUICK = (2_000, 32, 300, 300), (260_000, 512, 2_000, 2_000)
 """(nodes, columns, training nodes, test nodes)"""
 
@@ -147,7 +147,6 @@ def _row(name: str, minutes: float) -> Row:
     return Row(name=name, measures=measures, run=partial(epochs, name), minutes=minutes, keeps_runs=True)
 
 
-# Most of these minutes are spent on the scores at the end, which are no part of the seconds that are compared.
 ROWS = (
     _row("features-on-disk", 75),
     _row("features-on-disk-labor", 75),

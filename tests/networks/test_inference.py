@@ -53,6 +53,12 @@ class Counted:
         return np.asarray(self.row_ND[ids])
 
 
+@pytest.fixture
+def batches_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No layer goes by columns (tests/networks/test_columns.py)."""
+    monkeypatch.setattr(module, "parts_of", lambda *asked: None)
+
+
 @pytest.fixture(scope="module")
 def csr() -> Csr:
     return random_csr()
@@ -77,6 +83,7 @@ def whole(network: Network, csr: Csr, features: np.ndarray) -> tuple[np.ndarray,
         return x.numpy(), network.layers[-1](x, block).numpy()
 
 
+@pytest.mark.usefixtures("batches_alone")
 @pytest.mark.parametrize("model", MODELS, ids=NAMES)
 @pytest.mark.parametrize("budget", [0, 2_000_000, 700_000])
 def test_any_budget_gives_the_whole_graph(csr: Csr, features: np.ndarray, model: Any, budget: int) -> None:
@@ -99,6 +106,7 @@ OTHERS = [
 ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("batches_alone")
 @pytest.mark.parametrize("model", OTHERS, ids=lambda model: f"{model.name}-{getattr(model, 'jumping_knowledge', None)}")
 def test_any_layer_that_takes_rows_of_neighbors_and_gives_rows(csr: Csr, features: np.ndarray, model: Any) -> None:
     network = network_of(model)
@@ -109,6 +117,7 @@ def test_any_layer_that_takes_rows_of_neighbors_and_gives_rows(csr: Csr, feature
         np.testing.assert_allclose(given, expected, atol=1e-5)
 
 
+@pytest.mark.usefixtures("batches_alone")
 @pytest.mark.parametrize("model", MODELS, ids=NAMES)
 def test_batches_of_two_nodes_give_the_same_bits(
     csr: Csr, features: np.ndarray, model: Any, monkeypatch: pytest.MonkeyPatch
@@ -136,6 +145,7 @@ def test_of_some_nodes_only_what_they_need_is_read(csr: Csr, features: np.ndarra
     assert Inference(csr, rows, budget).scores(network, nodes[:0]).shape == (0, CLASSES)
 
 
+@pytest.mark.usefixtures("batches_alone")
 def test_a_batch_that_reaches_too_much_is_halved(features: np.ndarray) -> None:
     """The first nodes share their neighbors, so what the next ones reach is not what was learnt."""
     near, far = [np.arange(8)] * 1500, [np.arange(8 * i, 8 * i + 8) % NODES for i in range(1500)]
@@ -148,6 +158,7 @@ def test_a_batch_that_reaches_too_much_is_halved(features: np.ndarray) -> None:
     assert 4 * COLUMNS * rows.most <= 700_000
 
 
+@pytest.mark.usefixtures("batches_alone")
 def test_a_batch_for_which_memory_does_not_suffice_is_halved(
     csr: Csr, features: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:

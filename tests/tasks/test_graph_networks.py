@@ -286,6 +286,14 @@ def test_edges_with_features_are_the_graph_that_they_make(graph: AttributedGraph
     assert np.array_equal(one.embeddings.vectors, trained(graph, MODELS[0]).embeddings.vectors)
 
 
+@pytest.mark.parametrize(("weights", "is_said"), [((1, 2), True), ((2, 2), False)])
+def test_weights_that_a_network_does_not_use_are_said(weights: tuple[int, int], is_said: bool) -> None:
+    ring = [(node, (node + 1) % 12, weights[node % 2]) for node in range(12)]
+    nodes = NodeOptions(features=np.eye(12, dtype=np.float32), labels=[*range(2)] * 6)
+    found = any2vec.fit(GCN(hidden=4), ring, nodes=nodes, epochs=1)
+    assert any("weights of edges" in remark for remark in found.summary["warnings"]) == is_said
+
+
 def test_keys_are_of_the_type_of_the_nodes(tmp_path: Path) -> None:
     ring = [(7 + node, 7 + (node + 1) % 12) for node in range(12)]
     x_ND = np.eye(12, dtype=np.float32)

@@ -28,6 +28,26 @@ def convolve(x_MD: torch.Tensor, neighbors: Neighbors, degree_M1: torch.Tensor) 
     return found
 
 
+def convolve_part(x_ND: torch.Tensor, neighbors: Neighbors, degree_N: np.ndarray, first: int) -> torch.Tensor:
+    """(F, D): the same of the nodes from `first` on, whose neighbors, all of them, are numbers of the N rows; without a
+    gradient. degree: float32."""
+    from any2vec.kernels.graph.aggregate import convolve_rows
+
+    x_ND = x_ND.contiguous()
+    rows, root_N = x_ND.numpy(), 1 / np.sqrt(degree_N + 1)
+    out = x_ND.new_empty(len(neighbors.stop_F1) - 1, x_ND.shape[1])
+
+    def work(start: int, stop: int) -> None:
+        own = slice(first + start, first + stop)
+        convolve_rows(
+            neighbors.stop_F1[start : stop + 1], neighbors.neighbor_S, rows, rows[own], root_N, root_N[own],
+            root_N[own], out.numpy()[start:stop],
+        )  # fmt: skip
+
+    over_nodes(work, neighbors.stop_F1, x_ND.shape[1])
+    return out
+
+
 class _Convolve(torch.autograd.Function):
     """out = after (A before x + own x); its gradient = before (A' after g) + own after g, A' the reverse of A."""
 

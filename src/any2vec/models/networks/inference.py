@@ -1,8 +1,9 @@
 """What a network says of the nodes of a graph, from all their neighbors: layer by layer, in bounded memory.
 
 A layer is computed for all nodes that the next one asks for before that one begins, so no row is computed twice;
-batches of nodes are as large as the budget allows. Neighbors are added up in their order, row by row, so batches of any
-size give the same sums; what multiplies rows by weights may round them differently.
+batches of nodes are as large as the budget allows, or all nodes go by columns (`columns`), whichever reads fewer rows.
+Neighbors are added up in their order, row by row, so batches of any size give the same sums; what multiplies rows by
+weights may round them differently.
 
 Source: DGI (Yin et al. 2022, arXiv 2211.15082). Ours: what a batch reaches is counted before its rows are read, so that
 one that is too large is halved before memory runs out; how many different nodes it reaches is learnt from the last one.
@@ -28,6 +29,7 @@ from any2vec.data.attributed.relations import RelationalCsr
 from any2vec.data.attributed.scratch import GrowingRows
 from any2vec.errors import InputError
 from any2vec.kernels.common.ranges import positions_in
+from any2vec.models.networks.columns import Whole, by_columns, parts_of, plan
 from any2vec.models.networks.config.base import GraphNetwork
 from any2vec.models.networks.config.own import OwnModule
 from any2vec.models.networks.network import Block, block_of, blocks_of
@@ -72,6 +74,9 @@ class AnyNetwork(Protocol):
     def infer(self, number: int, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
         """What a layer gives, (F, widths[number + 1])."""
 
+    def given(self, number: int, found_FD: torch.Tensor) -> torch.Tensor:
+        """The same of what the layer alone comes to, of layers that `parts_of` knows."""
+
     def reads_neighbors(self, number: int) -> bool:
         """Whether a layer takes more than the nodes' own rows."""
 
@@ -89,7 +94,9 @@ class Counts(NamedTuple):
     halved: int = 0
     """batches that were too large, and were made again of half as many nodes"""
     scratch_bytes: int = 0
-    """of layers that went to a scratch file"""
+    """of layers that went to a scratch file, and of their messages and sums"""
+    by_columns: int = 0
+    """layers that went so"""
 
     def __add__(self, other: tuple[int, ...]) -> Counts:  # type: ignore[override]
         return Counts(*(a + b for a, b in zip(self, other, strict=True)))
@@ -157,7 +164,7 @@ class Inference:
                 num_rows, free = len(self) if ids is None else len(ids), self.budget_bytes - held
                 held = FLOAT * num_rows * layer.size_out
                 if held + self.budget_bytes // WORK > free:
-                    self.counts += (0, 0, held)
+                    self.counts += Counts(scratch_bytes=held)
                     held = 0
                 rows = self._layer(layer, rows, ids, free - held, bool(held))
                 found.append(rows)
@@ -173,7 +180,7 @@ class Inference:
                 "so that it can be cut. NeighborLoader with num_neighbors=[-1, ...] gives batches of all neighbors of "
                 "some nodes."
             )
-        self.counts += (1, 0, 0)
+        self.counts += Counts(1)
         with torch.no_grad():
             hidden, scores = network.at_once(torch.from_numpy(_whole(self.features, len(self))), self._block)
         return _Layer(None, hidden.numpy()), _Layer(None, scores.numpy())
@@ -182,14 +189,49 @@ class Inference:
         """What a layer gives for some nodes; None: for all."""
         num = len(self)
         if in_memory and ids is None and layer.whole_bytes(num, len(self.csr.indices), _is_at_hand(rows)) <= room:
-            self.counts += (1, 0, 0)
+            self.counts += Counts(1)
             block = self._block._replace(sums=self.sums) if layer.number == self.first else self._block
             return _Layer(None, layer.run(torch.from_numpy(_whole(rows, num)), block).numpy())
+        batches = self._by_columns(layer, rows, room) if ids is None else None
+        if batches is None:
+            batches = self._batches(layer, rows, np.arange(num) if ids is None else ids, room)
         num_rows = num if ids is None else len(ids)
         with GrowingRows(num_rows, layer.size_out, in_memory or not num_rows) as out:
-            for batch in self._batches(layer, rows, np.arange(num) if ids is None else ids, room):
+            for batch in batches:
                 out.append(batch.numpy())
             return _Layer(ids, out.finish())
+
+    def _by_columns(self, layer: _Step, rows: Rows, room: int) -> Iterator[torch.Tensor] | None:
+        """What a layer gives for all nodes, where columns of them read fewer rows than batches would; None: they do
+        not, or memory is too small for them."""
+        network, num = layer.network, len(self)
+        parts = parts_of(network, layer.number)
+        chosen = parts and plan(parts, num, layer.size_in, layer.size_out, room)
+        if not parts or not chosen or chosen.cost > self._read_by_batches(layer, room):
+            return None
+        self.counts += Counts(by_columns=1, scratch_bytes=chosen.scratch_bytes)
+        return self._or_batches(layer, rows, room, by_columns(parts, rows, Whole(self.csr, self._degree_N), chosen))
+
+    def _or_batches(
+        self, layer: _Step, rows: Rows, room: int, pieces: Iterator[torch.Tensor]
+    ) -> Iterator[torch.Tensor]:  # fmt: skip
+        """What a layer gives for all nodes, of its pieces; in batches for those that are left where memory runs out."""
+        done = 0
+        try:
+            for piece in pieces:
+                yield layer.network.given(layer.number, piece)
+                done += len(piece)
+        except (MemoryError, RuntimeError) as error:
+            if not _is_lack_of_memory(error):
+                raise
+            self.counts += Counts(halved=1)
+            yield from self._batches(layer, rows, np.arange(done, len(self)), room)
+
+    def _read_by_batches(self, layer: _Step, room: int) -> float:
+        """Rows that batches of all nodes read, as expected of edges that come from anywhere."""
+        num = len(self)
+        batch = _stop(layer, self.csr.indptr, 0, num, num, 1.0, room)
+        return num / batch * distinct(batch, batch * len(self.csr.indices) / num, num)
 
     def _check_budget(self, layers: list[_Step]) -> None:
         most = int(np.diff(self.csr.indptr).max())
@@ -241,9 +283,9 @@ class Inference:
                 out = self._tried(layer, rows, found)
             if out is None:
                 most = (stop - first) // 2
-                self.counts += (0, 1, 0)
+                self.counts += Counts(halved=1)
                 continue
-            self.counts += (1, 0, 0)
+            self.counts += Counts(1)
             yield out[: stop - first]
             first, most = stop, len(ids)
 
@@ -254,7 +296,7 @@ class Inference:
             x_MD = torch.from_numpy(rows.take(full.node_M))
             return layer.run(x_MD, blocks_of(full, self._degree_N, self.csr)[0])
         except (MemoryError, RuntimeError) as error:
-            if found.nodes_by_hop[0] == 1 or not (isinstance(error, MemoryError) or "allocate memory" in str(error)):
+            if found.nodes_by_hop[0] == 1 or not _is_lack_of_memory(error):
                 raise
             return None
 
@@ -315,6 +357,11 @@ class _Layer(NamedTuple):
     def take(self, ids: np.ndarray) -> np.ndarray:
         rows = FeatureRows(self.row_KD, np.empty(0, np.float32))
         return rows.take(ids if self.ids is None else np.searchsorted(self.ids, ids))
+
+
+def _is_lack_of_memory(error: Exception) -> bool:
+    """Whether NumPy or torch could not allocate."""
+    return isinstance(error, MemoryError) or "allocate memory" in str(error)
 
 
 def _alone(ids: np.ndarray) -> Neighborhood:

@@ -134,9 +134,9 @@ class GinLayer(nn.Module):
         is_narrow = self.first.out_features < self.first.in_features
         x_MD = self.first(x_MD) if is_narrow else x_MD
         total = aggregate(x_MD, block.neighbors) * block.degree_M1[:num] + own * x_MD[:num]
-        return self._answer(total if is_narrow else self.first(total), draws)
+        return self.answer(total if is_narrow else self.first(total), draws)
 
-    def _answer(self, total_FD: torch.Tensor, draws: torch.Generator | None) -> torch.Tensor:
+    def answer(self, total_FD: torch.Tensor, draws: torch.Generator | None) -> torch.Tensor:
         """What the MLP makes of its hidden rows."""
         is_batch = draws is not None and len(total_FD) > 1  # of one row there is no variance
         total_FD = nn.functional.batch_norm(total_FD, self.mean, self.variance, self.scale, self.shift, is_batch)
@@ -156,7 +156,7 @@ class GineLayer(GinLayer):
         assert block.edge_SK is not None
         num, own = block.num_targets, 1 if self.eps is None else 1 + self.eps
         total = edge_relu_sum(x_MD, _as_of_many(self.edge, block.edge_SK), block.neighbors) * _stands_for(block)
-        return self._answer(self.first(total + own * x_MD[:num]), draws)
+        return self.answer(self.first(total + own * x_MD[:num]), draws)
 
 
 def _as_of_many(linear: nn.Linear, row_SK: torch.Tensor) -> torch.Tensor:
@@ -283,10 +283,11 @@ class Network(nn.Module):
 
     def infer(self, number: int, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
         """What a layer gives the next one, or the scores of classes, (F, widths[number + 1]); nothing is dropped."""
-        found: torch.Tensor = self.layers[number](x_MD, block)
-        if number + 1 == len(self.layers):
-            return found
-        return self._activated(found)
+        return self.given(number, self.layers[number](x_MD, block))
+
+    def given(self, number: int, found_FD: torch.Tensor) -> torch.Tensor:
+        """The same of what the layer alone comes to, which nothing else reads."""
+        return found_FD if number + 1 == len(self.layers) else self._activated(found_FD)
 
     def _activated(self, given_MD: torch.Tensor) -> torch.Tensor:
         """Of what a layer has given, which nothing else reads: layers end with a sum or a matrix, whose gradients need

@@ -109,6 +109,9 @@ def _prepared(model: GraphNetwork, opened: AttributedGraph, seed: int) -> Prepar
         "num_classes": data.num_classes, **{f"num_{name}": len(data.rows[name]) for name in SPLITS},
         "digest": "".join(known["blake2b"][:16] for _, known in sorted(arrays.items())),
     }  # fmt: skip
+    weights = opened.csr.weights
+    if len(weights) and (weights != weights[0]).any():
+        metadata["unused_weights"] = model.name
     if opened.num_edge_features:
         metadata["num_edge_features"] = opened.num_edge_features
     metadata |= _pairs(model, data)
