@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks import environments, stand_ins
+from benchmarks import environments, in_process, stand_ins
 from benchmarks.kept import KeptRun, path_of
 from benchmarks.source_code import (
     FUNCTIONS,
@@ -139,7 +139,11 @@ class Bench:
         self, *arguments: object, watch: bool = False, wrap: Wrap | None = None, limit: float | None = None
     ) -> Done:
         """Run a command of any2vec with `--json`; limit: seconds that it may take, if not `Bench.limit`."""
-        command = [sys.executable, "-m", "any2vec", *map(str, arguments), "--json"]
+        asked = [*map(str, arguments), "--json"]
+        command = [sys.executable, "-m", "any2vec", *asked]
+        if self.tiny and not watch and wrap is None and in_process.fits(asked):
+            code, out, err, seconds = in_process.run_here(asked, self._ours)
+            return Done(_ended(command, code, out, err), seconds, 0)
         return run(command, self._ours, watch, limit or self.limit, wrap)
 
     def ours(self, script: str, *arguments: object, watch: bool = False, wrap: Wrap | None = None) -> Done:
@@ -361,10 +365,15 @@ def run(
             peak = watcher.stop() if watcher else 0
         out.seek(0)
         err.seek(0)
-        if code:
-            lines = err.read().strip().splitlines() or ["no message"]
-            raise RowError(f"{_named(command)} ended with code {code}: {lines[-1][:300]}")
-        return Done(_last_object(out.read(), command), seconds, peak)
+        return Done(_ended(command, code, out.read(), err.read()), seconds, peak)
+
+
+def _ended(command: Sequence[str], code: int, out: str, err: str) -> dict[str, Any]:
+    """The JSON object that a command printed; RowError where it failed."""
+    if code:
+        lines = err.strip().splitlines() or ["no message"]
+        raise RowError(f"{_named(command)} ended with code {code}: {lines[-1][:300]}")
+    return _last_object(out, command)
 
 
 def waited(process: subprocess.Popen[Any], timeout: float) -> int:

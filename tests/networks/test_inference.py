@@ -56,7 +56,7 @@ class Counted:
 @pytest.fixture
 def batches_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """No layer goes by columns (tests/networks/test_columns.py)."""
-    monkeypatch.setattr(module, "parts_of", lambda *asked: None)
+    monkeypatch.setattr(module, "steps_of", lambda *asked: None)
 
 
 @pytest.fixture(scope="module")

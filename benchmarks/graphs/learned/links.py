@@ -76,14 +76,16 @@ def _vectors(bench: Bench, graph: Graph, labels: Path, epochs: int, seed: int) -
         run.make()
         return _probed(bench, out, labels)
 
-    return Asked((*of_any2vec(bench, graph, "graphsage", seed, *flags).request, *_probe(labels)), make)
+    return Asked(
+        (*of_any2vec(bench, graph, "graphsage", seed, *flags).request, *_probe(labels)), ("vectors", OURS), make
+    )
 
 
 def _links_by_pyg(bench: Bench, graph: Graph, epochs: int, seed: int) -> Asked:
     def make() -> dict[str, Any]:
         return _by_pyg(bench, graph, "links", epochs, seed)
 
-    return Asked((SCRIPT, *versions("pyg"), *graph.known_as, "links", epochs, seed), make)
+    return Asked((SCRIPT, *versions("pyg"), *graph.known_as, "links", epochs, seed), ("links", PYG), make)
 
 
 def _vectors_by_pyg(bench: Bench, graph: Graph, labels: Path, epochs: int, seed: int) -> Asked:
@@ -92,7 +94,11 @@ def _vectors_by_pyg(bench: Bench, graph: Graph, labels: Path, epochs: int, seed:
         _by_pyg(bench, graph, "unsupervised", epochs, seed, out)
         return _probed(bench, out, labels)
 
-    return Asked((SCRIPT, *versions("pyg"), *graph.known_as, "unsupervised", epochs, seed, *_probe(labels)), make)
+    return Asked(
+        (SCRIPT, *versions("pyg"), *graph.known_as, "unsupervised", epochs, seed, *_probe(labels)),
+        ("vectors", PYG),
+        make,
+    )
 
 
 def _probe(labels: Path) -> tuple[object, ...]:

@@ -42,6 +42,8 @@ class Asked(NamedTuple):
 
     request: tuple[object, ...]
     """all that it is asked, JSON"""
+    starts_as: tuple[object, ...]
+    """the same but for the graph"""
     make: Callable[[], Mapping[str, Any]]
 
 
@@ -49,7 +51,7 @@ def of_any2vec(bench: Bench, graph: Graph, model: str, seed: int, *flags: object
     """A run of `any2vec train` with one thread."""
     asked = ("--seed", seed, "--threads", 1, *flags)
     request = (OURS, *graph.known_as, model, *map(str, asked))
-    return Asked(request, lambda: bench.any2vec("train", model, graph.folder, *asked).result)
+    return Asked(request, (model, *asked), lambda: bench.any2vec("train", model, graph.folder, *asked).result)
 
 
 def of_script(
@@ -59,7 +61,7 @@ def of_script(
     before the folder."""
     run = bench.ours if environment == OURS else partial(bench.peer, environment)
     request = (script, *versions(environment), *graph.known_as, *before, *asked)
-    return Asked(request, lambda: run(script, *before, graph.folder, *asked).result)
+    return Asked(request, (script, *before, *asked), lambda: run(script, *before, graph.folder, *asked).result)
 
 
 def versions(environment: str) -> Sequence[str]:
@@ -70,13 +72,14 @@ def versions(environment: str) -> Sequence[str]:
 
 
 def kept_runs(bench: Bench, asked: Mapping[Key, Sequence[Asked]]) -> dict[Key, Runs]:
-    """Of each key the numbers of its runs, in their order."""
+    """Of each key the numbers of its runs, in their order. That they start is told by one graph."""
 
     def one(run: Asked) -> dict[str, Any]:
         return bench.kept("graph-accuracy", run.request, lambda: _numbers(run.make()))
 
-    found = iter(bench.each(one, [run for runs in asked.values() for run in runs]))
-    return {key: [next(found) for _ in runs] for key, runs in asked.items()}
+    distinct = {run.starts_as if bench.tiny else run.request: run for runs in asked.values() for run in runs}
+    found = dict(zip(distinct, bench.each(one, [*distinct.values()]), strict=True))
+    return {key: [found[run.starts_as if bench.tiny else run.request] for run in runs] for key, runs in asked.items()}
 
 
 def _numbers(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,10 +24,11 @@ class Labeled(NamedTuple):
     types: torch.Tensor | None
     """int64 (E,): of edges with types"""
 
-    @property
-    def adjacency(self) -> torch.Tensor:
+    def adjacency(self, with_loops: bool) -> torch.Tensor:
         """float32 CSR (N, N), of a node's neighbors in its line: `adj_t` of PyG."""
         sources, targets = self.edge_index
+        if not with_loops:
+            sources, targets = self.edge_index[:, sources != targets]
         ones, size = torch.ones(len(sources)), len(self.label)
         return torch.sparse_coo_tensor(
             torch.stack([targets, sources]), ones, (size, size), check_invariants=True

@@ -2,7 +2,8 @@
 
 Arguments: folder of `any2vec graph build`, model, epochs, seed. One JSON line: accuracies of the epoch whose validation
 accuracy is the highest. Layers without attention are given the adjacency in CSR, which PyG multiplies by instead of
-making a row of features for each edge: the same sums, and wide features fit into memory.
+making a row of features for each edge: the same sums, and wide features fit into memory. GCN's is given without loops:
+PyG adds one to each node, of a list of edges only where there is none.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def main(folder: str, name: str, epochs: str, seed: str) -> None:
     hidden, dropout, rate = SETTINGS[name]
     layers = torch.nn.ModuleList(layers_of(name, graph.x.shape[1], hidden, graph.classes, dropout))
     attends = name in ("gat", "gatv2")
-    edges = graph.edge_index if attends else graph.adjacency
+    edges = graph.edge_index if attends else graph.adjacency(with_loops=name != "gcn")
     between = torch.nn.functional.elu if attends else torch.relu
     optimizer = torch.optim.Adam(layers.parameters(), lr=rate, weight_decay=DECAY)
 

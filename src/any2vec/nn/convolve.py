@@ -28,14 +28,15 @@ def convolve(x_MD: torch.Tensor, neighbors: Neighbors, degree_M1: torch.Tensor) 
     return found
 
 
-def convolve_part(x_ND: torch.Tensor, neighbors: Neighbors, degree_N: np.ndarray, first: int) -> torch.Tensor:
-    """(F, D): the same of the nodes from `first` on, whose neighbors, all of them, are numbers of the N rows; without a
-    gradient. degree: float32."""
+def convolve_part(x_ND: torch.Tensor, neighbors: Neighbors, root_N: np.ndarray, first: int) -> torch.Tensor:
+    """(F, D): the same of the nodes from `first` on, without a gradient.
+
+    neighbors: all that these nodes have in the graph, by number of node. root: float32, 1 / sqrt(degree + 1).
+    """
     from any2vec.kernels.graph.aggregate import convolve_rows
 
     x_ND = x_ND.contiguous()
-    rows, root_N = x_ND.numpy(), 1 / np.sqrt(degree_N + 1)
-    out = x_ND.new_empty(len(neighbors.stop_F1) - 1, x_ND.shape[1])
+    rows, out = x_ND.numpy(), x_ND.new_empty(len(neighbors.stop_F1) - 1, x_ND.shape[1])
 
     def work(start: int, stop: int) -> None:
         own = slice(first + start, first + stop)

@@ -21,7 +21,7 @@ from any2vec.data.io.direct import PAGE, aligned_array, forget
 from any2vec.data.io.storage import storage_errors
 from any2vec.errors import FormatError
 
-IN_FLIGHT = 8
+IN_FLIGHT = 16
 _BUFFER = 1 << 20
 """bytes of a reader's buffer, about"""
 
@@ -79,22 +79,32 @@ class RowFile:
         first_R, last_R = page_K[begins_K], stop_K[np.append(np.flatnonzero(begins_K)[1:] - 1, len(id_K) - 1)]
         at_R = np.concatenate([np.zeros(1, np.int64), np.cumsum(last_R - first_R)])
         buffer = self._buffer(int(at_R[-1]))
-        view, total = buffer.data, 0
-        wanted = int(start_K[-1]) + self.row_bytes
-        for first, stop, at in zip((first_R * PAGE).tolist(), (last_R * PAGE).tolist(), at_R.tolist(), strict=False):
-            done = 0
-            while done < min(stop, wanted) - first:
-                count = os.preadv(self._descriptor, [view[at * PAGE + done : at * PAGE + stop - first]], first + done)
-                if not count:
-                    raise FormatError(f"{self.path} is cut: it ends before byte {min(stop, wanted):,}.")
-                done += count
-            total += done
+        reads = first_R * PAGE, last_R * PAGE, at_R[:-1] * PAGE
+        total = self._filled(buffer, *reads, end=int(start_K[-1]) + self.row_bytes)
         if not self._is_direct:
             forget(self._descriptor)
         read_K = np.cumsum(begins_K) - 1
         offset_K = (start_K - (first_R - at_R[:-1])[read_K] * PAGE) // self.dtype.itemsize
         windows = np.lib.stride_tricks.sliding_window_view(buffer.view(self.dtype), self.columns)
         row_KD[:] = windows[offset_K]
+        return total
+
+    def _filled(self, buffer: np.ndarray, start_R: np.ndarray, stop_R: np.ndarray, at_R: np.ndarray, end: int) -> int:
+        """Bytes read: [start, stop) of the file to a place of the buffer each; what is behind `end` may be missing."""
+        from any2vec.kernels.rows.read_pages import read_pages
+
+        total = int(read_pages(self._descriptor, start_R, stop_R, at_R, end, buffer.ctypes.data))
+        if total >= 0:
+            return total
+        total = 0  # once more, for what the system says
+        for start, stop, at in zip(start_R.tolist(), stop_R.tolist(), at_R.tolist(), strict=True):
+            done = 0
+            while done < min(stop, end) - start:
+                count = os.preadv(self._descriptor, [buffer.data[at + done : at + stop - start]], start + done)
+                if not count:
+                    raise FormatError(f"{self.path} is cut: it ends before byte {min(stop, end):,}.")
+                done += count
+            total += done
         return total
 
     def _buffer(self, pages: int) -> np.ndarray:

@@ -32,6 +32,7 @@ class CachedFeatures:
         self._lock = threading.Lock()
         self.bytes_filled = 0
         """read beforehand"""
+        file.read(np.zeros(1, np.int64), np.empty((1, file.columns), file.dtype))  # compiles what reads, before a batch
         if kept is not None:
             order = np.argsort(kept)
             ascending = np.empty((len(kept), file.columns), file.dtype)

@@ -27,12 +27,12 @@ from any2vec.data.attributed.edge_features import FeaturedCsr
 from any2vec.data.attributed.features import FeatureRows
 from any2vec.data.attributed.relations import RelationalCsr
 from any2vec.data.attributed.scratch import GrowingRows
-from any2vec.errors import InputError
+from any2vec.errors import InputError, StorageError
 from any2vec.kernels.common.ranges import positions_in
-from any2vec.models.networks.columns import Whole, by_columns, parts_of, plan
+from any2vec.models.networks.columns import Whole, by_columns, plan, steps_of
 from any2vec.models.networks.config.base import GraphNetwork
 from any2vec.models.networks.config.own import OwnModule
-from any2vec.models.networks.network import Block, block_of, blocks_of
+from any2vec.models.networks.network import Block, Network, block_of, blocks_of
 from any2vec.models.networks.sizing import (
     FLOAT,
     LEAST_ROWS,
@@ -74,9 +74,6 @@ class AnyNetwork(Protocol):
     def infer(self, number: int, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
         """What a layer gives, (F, widths[number + 1])."""
 
-    def given(self, number: int, found_FD: torch.Tensor) -> torch.Tensor:
-        """The same of what the layer alone comes to, of layers that `parts_of` knows."""
-
     def reads_neighbors(self, number: int) -> bool:
         """Whether a layer takes more than the nodes' own rows."""
 
@@ -94,9 +91,9 @@ class Counts(NamedTuple):
     halved: int = 0
     """batches that were too large, and were made again of half as many nodes"""
     scratch_bytes: int = 0
-    """of layers that went to a scratch file, and of their messages and sums"""
+    """of layers that went to a scratch file, and of messages and totals of those by columns"""
     by_columns: int = 0
-    """layers that went so"""
+    """layers that went by columns of all nodes"""
 
     def __add__(self, other: tuple[int, ...]) -> Counts:  # type: ignore[override]
         return Counts(*(a + b for a, b in zip(self, other, strict=True)))
@@ -192,46 +189,41 @@ class Inference:
             self.counts += Counts(1)
             block = self._block._replace(sums=self.sums) if layer.number == self.first else self._block
             return _Layer(None, layer.run(torch.from_numpy(_whole(rows, num)), block).numpy())
-        batches = self._by_columns(layer, rows, room) if ids is None else None
-        if batches is None:
-            batches = self._batches(layer, rows, np.arange(num) if ids is None else ids, room)
+        is_whole, given = ids is None, np.arange(num) if ids is None else ids
+        batches = self._by_columns(layer, rows, room) if is_whole else self._batches(layer, rows, given, room)
         num_rows = num if ids is None else len(ids)
         with GrowingRows(num_rows, layer.size_out, in_memory or not num_rows) as out:
             for batch in batches:
                 out.append(batch.numpy())
             return _Layer(ids, out.finish())
 
-    def _by_columns(self, layer: _Step, rows: Rows, room: int) -> Iterator[torch.Tensor] | None:
-        """What a layer gives for all nodes, where columns of them read fewer rows than batches would; None: they do
-        not, or memory is too small for them."""
-        network, num = layer.network, len(self)
-        parts = parts_of(network, layer.number)
-        chosen = parts and plan(parts, num, layer.size_in, layer.size_out, room)
-        if not parts or not chosen or chosen.cost > self._read_by_batches(layer, room):
-            return None
-        self.counts += Counts(by_columns=1, scratch_bytes=chosen.scratch_bytes)
-        return self._or_batches(layer, rows, room, by_columns(parts, rows, Whole(self.csr, self._degree_N), chosen))
-
-    def _or_batches(
-        self, layer: _Step, rows: Rows, room: int, pieces: Iterator[torch.Tensor]
-    ) -> Iterator[torch.Tensor]:  # fmt: skip
-        """What a layer gives for all nodes, of its pieces; in batches for those that are left where memory runs out."""
-        done = 0
-        try:
-            for piece in pieces:
-                yield layer.network.given(layer.number, piece)
-                done += len(piece)
-        except (MemoryError, RuntimeError) as error:
-            if not _is_lack_of_memory(error):
-                raise
-            self.counts += Counts(halved=1)
-            yield from self._batches(layer, rows, np.arange(done, len(self)), room)
+    def _by_columns(self, layer: _Step, rows: Rows, room: int) -> Iterator[torch.Tensor]:
+        """What a layer gives for all nodes: by columns, where that reads fewer rows than batches would; in batches,
+        where it does not, or for those that are left when memory or the disk is full."""
+        network, num, done = layer.network, len(self), 0
+        steps = steps_of(network.layers[layer.number], layer.size_in) if isinstance(network, Network) else None
+        chosen = steps and plan(steps, num, len(self.csr.indices), (layer.size_in, layer.size_out), room)
+        if isinstance(network, Network) and steps and chosen and chosen.cost < self._read_by_batches(layer, room):
+            pieces = by_columns(steps, rows, Whole.of(self.csr, self._degree_N), chosen)
+            try:
+                for piece in pieces:
+                    yield network.activated(layer.number, piece)
+                    done += len(piece)
+                self.counts += Counts(scratch_bytes=chosen.scratch_bytes, by_columns=1)
+            except (MemoryError, RuntimeError, StorageError) as error:
+                if not (isinstance(error, StorageError) and chosen.scratch_bytes) and not _is_lack_of_memory(error):
+                    raise
+            del pieces  # and what they hold
+        yield from self._batches(layer, rows, np.arange(done, num), room)
 
     def _read_by_batches(self, layer: _Step, room: int) -> float:
-        """Rows that batches of all nodes read, as expected of edges that come from anywhere."""
+        """Rows that batches of all nodes read, by one from the middle."""
         num = len(self)
-        batch = _stop(layer, self.csr.indptr, 0, num, num, 1.0, room)
-        return num / batch * distinct(batch, batch * len(self.csr.indices) / num, num)
+        first = num // 2
+        stop = _stop(layer, self.csr.indptr, first, num, num, 1.0, room)
+        asked = np.arange(first, stop)
+        reached = len(self._sampler.sample(asked).node_M) if layer.reads_neighbors else len(asked)
+        return num / len(asked) * reached
 
     def _check_budget(self, layers: list[_Step]) -> None:
         most = int(np.diff(self.csr.indptr).max())

@@ -283,10 +283,10 @@ class Network(nn.Module):
 
     def infer(self, number: int, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
         """What a layer gives the next one, or the scores of classes, (F, widths[number + 1]); nothing is dropped."""
-        return self.given(number, self.layers[number](x_MD, block))
+        return self.activated(number, self.layers[number](x_MD, block))
 
-    def given(self, number: int, found_FD: torch.Tensor) -> torch.Tensor:
-        """The same of what the layer alone comes to, which nothing else reads."""
+    def activated(self, number: int, found_FD: torch.Tensor) -> torch.Tensor:
+        """What the next layer takes of what a layer has given, which nothing else reads; of the last one the same."""
         return found_FD if number + 1 == len(self.layers) else self._activated(found_FD)
 
     def _activated(self, given_MD: torch.Tensor) -> torch.Tensor:

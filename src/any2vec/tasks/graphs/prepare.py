@@ -110,7 +110,7 @@ def _prepared(model: GraphNetwork, opened: AttributedGraph, seed: int) -> Prepar
         "digest": "".join(known["blake2b"][:16] for _, known in sorted(arrays.items())),
     }  # fmt: skip
     weights = opened.csr.weights
-    if len(weights) and (weights != weights[0]).any():
+    if len(weights) and objective != "unsupervised" and weights.min() != weights.max():  # its walks go by weights
         metadata["unused_weights"] = model.name
     if opened.num_edge_features:
         metadata["num_edge_features"] = opened.num_edge_features
