@@ -8,9 +8,9 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from benchmarks.source_code import ROOT
+
 _OF_PROCESSES = {"--memory", "--hosts", "--ray", "demo", "serve"}
 """what goes by the memory of the process, or starts others"""
 

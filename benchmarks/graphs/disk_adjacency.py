@@ -86,6 +86,6 @@ ROWS = (
             )
             for disk in DISKS
         ),
-        run=epochs, minutes=80, keeps_runs=True,
+        run=epochs, minutes=15, keeps_runs=True,
     ),
 )  # fmt: skip

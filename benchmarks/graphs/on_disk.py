@@ -148,8 +148,8 @@ def _row(name: str, minutes: float) -> Row:
 
 
 ROWS = (
-    _row("features-on-disk", 75),
-    _row("features-on-disk-labor", 75),
+    _row("features-on-disk", 15),
+    _row("features-on-disk-labor", 15),
     _row("features-on-disk-deep", 240),
     Row(
         name="features-served",

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
+from tests.networks.layered import Counted, csr_of, whole
 
 from any2vec import GCN, GraphSAGE, StorageError
 from any2vec.models.networks import inference as module
@@ -30,27 +31,12 @@ MODELS = [
 NAMES = ["sage", "sage-wide", "sage-max", "sage-pool", "gcn", "gcn-wide", "gin", "gin-wide", "sgc"]
 
 
-class InOrder:
-    """Features that know which rows were taken, and how many at once."""
-
-    def __init__(self, row_ND: np.ndarray) -> None:
-        self.row_ND, self.taken = row_ND, np.zeros(len(row_ND), int)
-        self.most, self.is_in_order = 0, True
-
-    def take(self, ids: np.ndarray) -> np.ndarray:
-        self.most = max(self.most, len(ids))
-        self.is_in_order &= bool((np.diff(ids) == 1).all())
-        np.add.at(self.taken, ids, 1)
-        return np.asarray(self.row_ND[ids])
-
-
 @pytest.fixture(scope="module")
 def csr() -> Csr:
     """Of 0 to 80 neighbors a node, from anywhere."""
     rng = np.random.default_rng(1)
     rows = [np.sort(rng.choice(NODES, rng.integers(0, 2 * NEIGHBORS), replace=False)) for _ in range(NODES)]
-    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
-    return Csr(indptr, np.concatenate(rows).astype(np.int32), np.empty(0, np.float32))
+    return csr_of(rows)
 
 
 @pytest.fixture(scope="module")
@@ -64,15 +50,6 @@ def network_of(model: Any) -> Network:
     for value in network.parameters():  # biases begin at 0, and say nothing so
         torch.nn.init.normal_(value, std=0.3)
     return network.eval()
-
-
-def whole(network: Network, csr: Csr, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The plain twin: each layer over the whole graph."""
-    x, block = torch.from_numpy(features), block_of(csr)
-    with torch.no_grad():
-        for layer in network.layers[:-1]:
-            x = network.activation(layer(x, block))
-        return x.numpy(), network.layers[-1](x, block).numpy()
 
 
 def graph_of(csr: Csr) -> Whole:
@@ -97,7 +74,7 @@ def test_a_layer_by_columns_is_the_layer(
 ) -> None:  # fmt: skip
     """To the bit, for columns are multiples of 4."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    network, rows = network_of(model), InOrder(features)
+    network, rows = network_of(model), Counted(features)
     steps = steps_in(network)
     with torch.no_grad():
         pieces = by_columns(steps, rows, graph_of(csr), Plan(cuts_of(steps.columns, columns), at_once, 0, 0))
@@ -112,7 +89,7 @@ def test_a_layer_by_columns_is_the_layer(
 def test_any_number_of_columns_and_nodes(features: np.ndarray, model: Any, num: int) -> None:
     neighbors = np.arange(num, dtype=np.int32)[::-1].copy()
     csr, network = Csr(np.arange(num + 1), neighbors, np.empty(0, np.float32)), network_of(model)
-    steps, rows = steps_in(network), InOrder(features[:num])
+    steps, rows = steps_in(network), Counted(features[:num])
     with torch.no_grad():
         found = torch.cat(list(by_columns(steps, rows, graph_of(csr), Plan(cuts_of(steps.columns, 4), 64, 0, 0))))
         expected = network.layers[0](torch.from_numpy(features[:num]), block_of(csr))
@@ -125,7 +102,7 @@ def test_inference_goes_by_columns_where_batches_would_read_more(
     csr: Csr, features: np.ndarray, model: Any, threads: int
 ) -> None:
     """A batch that the budget allows reaches nearly all nodes."""
-    network, rows, budget, before = network_of(model), InOrder(features), 900_000, torch.get_num_threads()
+    network, rows, budget, before = network_of(model), Counted(features), 900_000, torch.get_num_threads()
     inference = Inference(csr, rows, budget)
     torch.set_num_threads(threads)
     try:
@@ -142,7 +119,7 @@ def test_batches_that_share_their_neighbors_stay(features: np.ndarray) -> None:
     """Each node has the 30 that are nearest by number: batches read hardly more rows than they answer for."""
     near = (np.arange(NODES)[:, None] + np.arange(-15, 15)) % NODES
     csr = Csr(np.arange(0, near.size + 1, 30), np.sort(near).reshape(-1).astype(np.int32), np.empty(0, np.float32))
-    network, rows = network_of(GraphSAGE(hidden=40)), InOrder(features)
+    network, rows = network_of(GraphSAGE(hidden=40)), Counted(features)
     inference = Inference(csr, rows, 400_000)
     found = inference.hidden_and_scores(network)
     assert inference.counts.by_columns == 0 and inference.counts.batches > 2
@@ -155,7 +132,7 @@ def test_other_layers_have_other_steps() -> None:
 
 
 def test_a_plan_keeps_to_its_memory() -> None:
-    """Of 1,000 nodes and 5,000 entries; messages of all nodes have three fourths of the room."""
+    """Of 10,000 nodes and 50,000 entries; messages of all nodes have three fourths of the room."""
     steps, num = steps_in(network_of(GraphSAGE(hidden=16))), 10_000
 
     def planned(columns: float, most: int = num) -> Plan | None:
@@ -193,7 +170,7 @@ def test_where_memory_runs_out_the_other_nodes_go_in_batches(
 
     monkeypatch.setattr(module, "by_columns", scarce)
     monkeypatch.setattr(Inference, "_batches", watched)
-    inference = Inference(csr, InOrder(features), 900_000)
+    inference = Inference(csr, Counted(features), 900_000)
     found = inference.hidden_and_scores(network)
     assert inference.counts.batches > 0 and len(held) > 0
     assert np.array_equal(found[1], whole(network, csr, features)[1])
@@ -204,7 +181,7 @@ def test_where_memory_runs_out_the_other_nodes_go_in_batches(
 
     monkeypatch.setattr(module, "by_columns", broken)
     with pytest.raises(RuntimeError, match="another error"):
-        Inference(csr, InOrder(features), 900_000).hidden_and_scores(network)
+        Inference(csr, Counted(features), 900_000).hidden_and_scores(network)
 
 
 def test_a_disk_that_is_full_sends_nodes_to_batches(
@@ -216,9 +193,9 @@ def test_a_disk_that_is_full_sends_nodes_to_batches(
     steps = steps_in(network)
     chosen = Plan(cuts_of(16, 8), 64, 0, 1)
     with pytest.raises(StorageError, match="none"), torch.no_grad():
-        list(by_columns(steps, InOrder(features), graph_of(csr), chosen))
+        list(by_columns(steps, Counted(features), graph_of(csr), chosen))
     monkeypatch.setattr(module, "plan", lambda *asked: chosen)
-    inference = Inference(csr, InOrder(features), 900_000)
+    inference = Inference(csr, Counted(features), 900_000)
     monkeypatch.setattr(inference, "_read_by_batches", lambda *asked: 1e9)
     monkeypatch.setattr(module._Step, "whole_bytes", lambda *asked: 1e9)
     found = inference.hidden_and_scores(network)

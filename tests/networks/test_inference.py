@@ -11,13 +11,14 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
+from tests.networks.layered import Counted, csr_of, whole
 
 from any2vec import GCN, GraphSAGE, InputError, StorageError
 from any2vec.data.attributed.features import FeatureRows
 from any2vec.models.networks import inference as module
 from any2vec.models.networks.config.layers import APPNP, GAT, GIN, SGC, GATv2
 from any2vec.models.networks.inference import Inference
-from any2vec.models.networks.network import Network, block_of
+from any2vec.models.networks.network import Network
 from any2vec.types import Csr
 
 NODES, COLUMNS, CLASSES = 3000, 24, 4
@@ -27,30 +28,12 @@ MODELS = [
 NAMES = ["sage-narrow", "sage-wide", "gcn-narrow", "gcn-wide"]
 
 
-def csr_of(neighbors: list[Any]) -> Csr:
-    indptr = np.concatenate([[0], np.cumsum([len(row) for row in neighbors])]).astype(np.int64)
-    return Csr(indptr, np.concatenate(neighbors).astype(np.int32), np.empty(0, np.float32))
-
-
 def random_csr() -> Csr:
     """Of 0 to 12 neighbors a node, and a hub."""
     rng = np.random.default_rng(1)
     rows = [np.sort(rng.choice(NODES, rng.integers(0, 13), replace=False)) for _ in range(NODES)]
     rows[7] = np.sort(rng.choice(NODES, 150, replace=False))
     return csr_of(rows)
-
-
-class Counted:
-    """Features that say how many rows are taken, and which."""
-
-    def __init__(self, row_ND: np.ndarray) -> None:
-        self.row_ND, self.taken = row_ND, np.zeros(len(row_ND), int)
-        self.most = 0
-
-    def take(self, ids: np.ndarray) -> np.ndarray:
-        self.most = max(self.most, len(ids))
-        np.add.at(self.taken, ids, 1)
-        return np.asarray(self.row_ND[ids])
 
 
 @pytest.fixture
@@ -72,15 +55,6 @@ def features() -> np.ndarray:
 def network_of(model: Any) -> Network:
     torch.manual_seed(5)
     return Network(model, COLUMNS, CLASSES)
-
-
-def whole(network: Network, csr: Csr, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The plain twin: each layer over the whole graph."""
-    x, block = torch.from_numpy(features), block_of(csr)
-    with torch.no_grad():
-        for layer in network.layers[:-1]:
-            x = network.activation(layer(x, block))
-        return x.numpy(), network.layers[-1](x, block).numpy()
 
 
 @pytest.mark.usefixtures("batches_alone")

@@ -72,14 +72,17 @@ def versions(environment: str) -> Sequence[str]:
 
 
 def kept_runs(bench: Bench, asked: Mapping[Key, Sequence[Asked]]) -> dict[Key, Runs]:
-    """Of each key the numbers of its runs, in their order. That they start is told by one graph."""
+    """Of each key the numbers of its runs, in their order; rows that only start run one graph of each kind."""
 
     def one(run: Asked) -> dict[str, Any]:
         return bench.kept("graph-accuracy", run.request, lambda: _numbers(run.make()))
 
-    distinct = {run.starts_as if bench.tiny else run.request: run for runs in asked.values() for run in runs}
+    def same_as(run: Asked) -> tuple[object, ...]:
+        return run.starts_as if bench.tiny else run.request
+
+    distinct = {same_as(run): run for runs in asked.values() for run in runs}
     found = dict(zip(distinct, bench.each(one, [*distinct.values()]), strict=True))
-    return {key: [found[run.starts_as if bench.tiny else run.request] for run in runs] for key, runs in asked.items()}
+    return {key: [found[same_as(run)] for run in runs] for key, runs in asked.items()}
 
 
 def _numbers(result: Mapping[str, Any]) -> dict[str, Any]:

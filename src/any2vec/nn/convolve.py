@@ -33,20 +33,8 @@ def convolve_part(x_ND: torch.Tensor, neighbors: Neighbors, root_N: np.ndarray, 
 
     neighbors: all that these nodes have in the graph, by number of node. root: float32, 1 / sqrt(degree + 1).
     """
-    from any2vec.kernels.graph.aggregate import convolve_rows
-
-    x_ND = x_ND.contiguous()
-    rows, out = x_ND.numpy(), x_ND.new_empty(len(neighbors.stop_F1) - 1, x_ND.shape[1])
-
-    def work(start: int, stop: int) -> None:
-        own = slice(first + start, first + stop)
-        convolve_rows(
-            neighbors.stop_F1[start : stop + 1], neighbors.neighbor_S, rows, rows[own], root_N, root_N[own],
-            root_N[own], out.numpy()[start:stop],
-        )  # fmt: skip
-
-    over_nodes(work, neighbors.stop_F1, x_ND.shape[1])
-    return out
+    own_F = root_N[first : first + len(neighbors.stop_F1) - 1]
+    return _convolved(neighbors, x_ND, root_N, own_F, own_F, first)
 
 
 class _Convolve(torch.autograd.Function):
@@ -79,19 +67,20 @@ class _Convolve(torch.autograd.Function):
 
 
 def _convolved(
-    neighbors: Neighbors, x: torch.Tensor, before_M: np.ndarray, own_F: np.ndarray, after_F: np.ndarray
+    neighbors: Neighbors, x: torch.Tensor, before_M: np.ndarray, own_F: np.ndarray, after_F: np.ndarray, first: int = 0
 ) -> torch.Tensor:  # fmt: skip
+    """first: the row of the first of the F nodes."""
     from any2vec.kernels.graph.aggregate import convolve_rows
 
     x_MD = x.contiguous().numpy()
     out = x.new_empty(len(own_F), x.shape[1])
     out_FD = out.numpy()
 
-    def work(first: int, stop: int) -> None:
-        part = slice(first, stop)
+    def work(start: int, stop: int) -> None:
+        part = slice(start, stop)
         convolve_rows(
-            neighbors.stop_F1[first : stop + 1], neighbors.neighbor_S, x_MD, x_MD[part], before_M, own_F[part],
-            after_F[part], out_FD[part],
+            neighbors.stop_F1[start : stop + 1], neighbors.neighbor_S, x_MD, x_MD[first + start : first + stop],
+            before_M, own_F[part], after_F[part], out_FD[part],
         )  # fmt: skip
 
     over_nodes(work, neighbors.stop_F1, x_MD.shape[1])
