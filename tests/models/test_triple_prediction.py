@@ -127,6 +127,23 @@ def test_triples_are_scored_by_name(tmp_path: Path) -> None:
             scorer.score(wrong)
 
 
+@pytest.mark.parametrize("model", [a2v.ComplEx(dim=DIM), a2v.TransE(dim=DIM), a2v.DotProduct(dim=DIM)])
+def test_rows_that_the_model_lacks_are_refused(model: Any) -> None:
+    """Kernels check none: they read other memory, or the last row for -1."""
+    scorer = make(model, seed=4)
+    for wrong in (-1, NUM, 10**9):
+        for triple in ((wrong, 0, 1), (1, wrong, 2), (1, 0, wrong)):
+            with pytest.raises(InputError, match=r"Triple 2, .* are 0\.\.10, of relations 0\.\.2\. Integers in a list"):
+                scorer.score(np.array([(0, 0, 1), triple]))
+        for ask in (scorer.tail_scores, scorer.head_scores):
+            with pytest.raises(InputError, match=rf"Rows of entities are 0\.\.10, got {wrong}"):
+                ask(np.array([0, wrong]), np.array([0, 0]))
+            with pytest.raises(InputError, match=rf"Rows of relations are 0\.\.2, got {wrong}"):
+                ask(np.array([0, 1]), np.array([0, wrong]))
+    with pytest.raises(InputError, match="give names as strings"):
+        scorer.score([(1, RELATIONS, 2)])
+
+
 def test_triples_with_rows_of_their_own_are_left_out_by_name() -> None:
     scorer = make(a2v.DistMult(dim=DIM), seed=1)
     first = scorer.tails("e1", "r0", k=2)

@@ -100,7 +100,8 @@ def rows_of_triples(scorer: TripleScorer, given: Any) -> np.ndarray:
     """Rows int64 (M, 3) of triples by row, or of triples by name in any form that `read_triples` takes.
 
     Raises:
-        InputError: they are neither. UnknownKeyError: a name has no row. DataError: as `read_triples`.
+        InputError: they are neither, or a row is none of the model's. UnknownKeyError: a name has no row. DataError: as
+            `read_triples`.
     """
     is_by_name = isinstance(given, str | Path | Triples) or is_table(given)
     if not is_by_name:
@@ -118,12 +119,26 @@ def rows_of_triples(scorer: TripleScorer, given: Any) -> np.ndarray:
                     "score takes triples of names (a file, a table, a list of (head, relation, tail)), or their rows, "
                     f"integers (M, 3); got {given!r:.80}."
                 )
+            _check_rows(scorer, row_M3)
             return row_M3.astype(np.int64, copy=False)
     row_M3 = read_triples(given, known=named(scorer)).rows()
     if (row_M3 < 0).any():
         number, part = divmod(int(np.argmax(row_M3.ravel() < 0)), 3)
         raise UnknownKeyError(f"The {PARTS[part]} of triple {number + 1:,} is not among the names of training.")
     return row_M3
+
+
+def _check_rows(scorer: TripleScorer, row_M3: np.ndarray) -> None:
+    """Raise InputError where a row is none of the model's, which the kernels would read from elsewhere."""
+    entities, relations = len(scorer.entities), len(scorer.relations)
+    is_wrong_M = ((row_M3 < 0) | (row_M3 >= [entities, relations, entities])).any(axis=1)
+    if is_wrong_M.any():
+        number = int(np.argmax(is_wrong_M))
+        raise InputError(
+            f"Triple {number + 1:,}, {tuple(row_M3[number].tolist())}, has a row that the model lacks: rows of heads and "
+            f"tails are 0..{entities - 1:,}, of relations 0..{relations - 1:,}. Integers in a list or an array are rows; "
+            "give names as strings, or in a table or a file."
+        )
 
 
 def read_queries(path: Path | str) -> list[Query]:

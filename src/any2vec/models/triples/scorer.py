@@ -59,12 +59,16 @@ class TripleScorer:
         self._ways = ways_of(model, len(relations))
 
     def tail_scores(self, head_B: np.ndarray, relation_B: np.ndarray) -> np.ndarray:
-        """Of all entities as tails of (head, relation), rows int64 (B,): float32 (B, V)."""
-        return self._scores(head_B, np.asarray(relation_B, np.int64))
+        """Of all entities as tails of (head, relation), rows int64 (B,): float32 (B, V).
+
+        Raises:
+            InputError: a row is none of the model's.
+        """
+        return self._scores(head_B, relation_B)
 
     def head_scores(self, tail_B: np.ndarray, relation_B: np.ndarray) -> np.ndarray:
-        """Of all entities as heads of (relation, tail), rows int64 (B,): float32 (B, V)."""
-        return self._scores(tail_B, np.asarray(relation_B, np.int64) + len(self.relations))
+        """Of all entities as heads of (relation, tail), rows int64 (B,): float32 (B, V); raises as `tail_scores`."""
+        return self._scores(tail_B, relation_B, len(self.relations))
 
     def score(self, triples: Any) -> np.ndarray:
         """Of each triple as an answer to the query for its tail, float32 (M,).
@@ -73,7 +77,7 @@ class TripleScorer:
         array are rows, in a table or a file names.
 
         Raises:
-            InputError: they are neither.
+            InputError: they are neither, or a row is none of the model's.
             UnknownKeyError: a name is unknown.
             DataError: a file or table cannot be read.
         """
@@ -152,7 +156,14 @@ class TripleScorer:
         found_BK = self.model.make_score().forward(self.vectors[given_B], relation_BP, candidate_KW, self.dense)
         return np.asarray(found_BK, np.float32)
 
-    def _scores(self, given_B: np.ndarray, way_B: np.ndarray) -> np.ndarray:
+    def _scores(self, given_B: np.ndarray, relation_B: np.ndarray, turned: int = 0) -> np.ndarray:
+        """Of all entities; turned: added to relations where they are read from tail to head."""
+        given_B, relation_B = np.asarray(given_B, np.int64), np.asarray(relation_B, np.int64)
+        for what, row_B, rows in (("entities", given_B, self.entities), ("relations", relation_B, self.relations)):
+            if row_B.size and not 0 <= row_B.min() <= row_B.max() < len(rows):
+                wrong = row_B[(row_B < 0) | (row_B >= len(rows))][0]
+                raise InputError(f"Rows of {what} are 0..{len(rows) - 1:,}, got {wrong}; `predict` takes names.")
+        way_B = relation_B + turned
         if not self.model.query:
             return self._own_scores(given_B, way_B, self.vectors)
         query_BW = self._queries(given_B, way_B)
