@@ -107,6 +107,25 @@ def test_the_missing_part_is_predicted(here: Path) -> None:
     assert "There is no file or folder none.tsv" in refused("predict", "out", "--queries", "none.tsv")
 
 
+def test_files_are_read_as_those_of_training(here: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    lines = [line.split("\t") for line in Path("train.tsv").read_text().splitlines()]
+    Path("train.txt").write_text("".join("|".join(line) + "\n" for line in lines))
+    frame = pandas.DataFrame(lines, columns=["x", "kind", "y"])
+    frame[["x", "y", "kind"]].to_parquet("train.parquet")
+    wanted: dict[str, str] = {}
+    for data, *reading in (["train.txt", "--delimiter", "pipe"], ["train.parquet", "--use-columns", "x,kind,y"]):
+        done("train", "complex", data, *TRAIN[3:], *reading, "--out", "out", "--epochs", "1", "--overwrite")
+        ask = ("predict", "out", "--head", "e1", "--relation", "r0", "-k", "100", "--exclude")
+        for given in (data, "train.tsv"):
+            found = {
+                "evaluate": str(scores("--data", given, "--known", given)["mrr"]),
+                "score": done("score", "out", given),
+                "predict": done(*ask, given),
+            }
+            assert found == (wanted := wanted or found), (data, given)
+
+
 def test_relations_are_searched_and_written(here: Path) -> None:
     done(*TRAIN, "--out", "out", "--epochs", "1")
     found = done("nearest", "out", "r0", "--relations", "--json")

@@ -191,6 +191,32 @@ def test_a_result_is_opened_from_its_folder(model: Any, tmp_path: Path) -> None:
         Recommender.load(tmp_path)
 
 
+@pytest.mark.parametrize("form", ["csv", "parquet", "frame"])
+def test_tables_are_read_by_the_columns_of_training(form: str, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pairs = [(f"u{user}", f"i{item}") for user, items in enumerate(lists_of(planted(20, 40))) for item in items]
+    frame = pandas.DataFrame([("s", *pair) for pair in pairs], columns=["store", "buyer", "sku"])
+    files = {name: str(tmp_path / f"likes.{name}") for name in ("csv", "parquet")}
+    frame.to_csv(files["csv"], index=False)
+    frame.to_parquet(files["parquet"])
+    source = files.get(form, frame)
+    options = any2vec.InteractionOptions(use_columns="buyer,sku")
+    kept = any2vec.fit(any2vec.BPR(dim=4), source, epochs=2, threads=1, out=tmp_path / "out", interactions=options)
+    others = [frame, pandas.DataFrame(pairs, columns=["user", "item"]), pandas.DataFrame(pairs, columns=["a", "b"])]
+    for scorer in (kept.scorer, Recommender.load(tmp_path / "out")):
+        wanted = scorer.recommend("u3", 5, exclude=pairs)
+        assert wanted != scorer.recommend("u3", 5)
+        for given in (*others, *files.values(), [*files.values()]):
+            assert scorer.recommend("u3", 5, exclude=given) == wanted, given
+            assert evaluate_recommend(scorer, given, k=5) == evaluate_recommend(scorer, pairs, k=5), given
+
+
+def test_tables_beside_lists_of_training_are_read_by_themselves() -> None:
+    found = toy()
+    found.options = any2vec.InteractionOptions(lists=True)
+    assert found.recommend(10, 1, exclude={"user": [10], "item": ["a"]}) == [("b", 2.0)]
+
+
 def test_one_item_or_one_user_is_refused() -> None:
     for model in (any2vec.BPR(), any2vec.ALS(), any2vec.Item2Vec()):
         with pytest.raises(DataError, match="There is 1 item in the interactions"):

@@ -10,6 +10,7 @@ import pytest
 
 import any2vec as a2v
 from any2vec.errors import DataError, InputError, UnknownKeyError
+from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.models.triples import prediction
 from any2vec.models.triples.scorer import TripleScorer
 from naive.models import triples as naive
@@ -158,6 +159,70 @@ def test_a_graph_of_more_relations_than_entities() -> None:
     scorer = TripleScorer(model, ["e0", "e1"], relations, np.ones((2, DIM), np.float32), row_RP, np.array([[0, 2, 1]]))
     assert [name for name, _ in scorer.predict("e0", "r2", exclude_training=True)] == ["e0"]
     assert [name for name, _ in scorer.predict("e1", "r0", exclude_training=True)] == ["e0", "e1"]
+
+
+def test_integers_stay_integers_on_disk(tmp_path: Path) -> None:
+    columns = {"head": [1, 2, 3, 1], "relation": [100, 100, 101, 101], "tail": [2, 3, 1, 3]}
+    kept = a2v.fit(a2v.ComplEx(dim=DIM), columns, epochs=1, threads=1, out=tmp_path / "run").scorer
+    found = TripleScorer.load(tmp_path / "run")
+    for ask in ((1, 100, None), (None, 101, 3), (1, None, 2)):
+        assert found.predict(*ask) == kept.predict(*ask)
+    assert {type(name) for name, _ in found.predict(1, None, 2)} == {int}
+    read = a2v.Embeddings.load(tmp_path / "run" / "relations.safetensors")
+    assert list(read) == list(found.relation_embeddings()) == list(kept.relation_embeddings()) == [100, 101]
+
+
+def by_columns(folder: Path) -> Any:
+    """Triples, a frame of them whose columns are named, and two files of Parquet: all rows, and one."""
+    pandas = pytest.importorskip("pandas")
+    triples = [(f"e{n % 9}", f"r{n % 2}", f"e{(n + 1 + n % 2) % 9}") for n in range(40)]
+    frame = pandas.DataFrame([(head, tail, name) for head, name, tail in triples], columns=["x", "y", "kind"])
+    frame.to_parquet(folder / "all.parquet")
+    pandas.DataFrame({"x": ["e0"], "y": ["?"], "kind": ["r0"]}).to_parquet(folder / "ask.parquet")
+    return triples, frame
+
+
+def test_tables_are_read_by_the_columns_of_training(tmp_path: Path) -> None:
+    triples, frame = by_columns(tmp_path)
+    options, usual = a2v.TripleOptions(use_columns="x,kind,y"), frame.rename(columns={"x": "head", "y": "tail"})
+    for source in (frame, tmp_path / "all.parquet"):
+        out = tmp_path / "run"
+        kept = a2v.fit(
+            a2v.ComplEx(dim=DIM), source, triples=options, epochs=2, threads=1, out=out, overwrite=True
+        ).scorer
+        for scorer in (kept, TripleScorer.load(out)):
+            assert scorer.options == options
+            wanted = evaluate_triple_file(scorer, triples).as_dict()
+            answers = scorer.predict("e0", "r0", exclude=triples)
+            # a table of other names, in the usual order of columns or by usual names, is read by default
+            for given in (frame, tmp_path / "all.parquet", usual.rename(columns={"kind": "relation"})):
+                assert evaluate_triple_file(scorer, given).as_dict() == wanted
+                assert scorer.score(given).tolist() == scorer.score(triples).tolist()
+                assert scorer.predict("e0", "r0", exclude=given) == answers
+            with pytest.raises(DataError, match="with none of its relations"):
+                evaluate_triple_file(scorer, frame, options=a2v.TripleOptions())
+            assert len(answers) < 9
+            asked = scorer.predict_many([("e0", "r0", None)])
+            assert scorer.predict_many(tmp_path / "ask.parquet") == scorer.predict_many({"x": ["e0"], "kind": ["r0"]})
+            assert scorer.predict_many(tmp_path / "ask.parquet") == asked
+            (tmp_path / "plain.tsv").write_text("".join("\t".join(triple) + "\n" for triple in triples))
+            assert evaluate_triple_file(scorer, tmp_path / "plain.tsv").as_dict() == wanted
+
+
+def test_text_is_read_by_the_delimiter_of_training(tmp_path: Path) -> None:
+    triples, _ = by_columns(tmp_path)
+    files = {name: tmp_path / f"{name}.txt" for name in ("pipe", "tab", "ask")}
+    for name, mark in (("pipe", "|"), ("tab", "\t")):
+        files[name].write_text("".join(mark.join(triple) + "\n" for triple in triples))
+    files["ask"].write_text("e0|r0|?\n")
+    options = a2v.TripleOptions(delimiter="pipe")
+    a2v.fit(a2v.ComplEx(dim=DIM), files["pipe"], triples=options, epochs=1, threads=1, out=tmp_path / "run")
+    scorer = TripleScorer.load(tmp_path / "run")
+    for name in ("pipe", "tab"):
+        assert evaluate_triple_file(scorer, files[name]) == evaluate_triple_file(scorer, triples)
+        assert scorer.score(files[name]).tolist() == scorer.score(triples).tolist()
+        assert scorer.predict("e0", "r0", exclude=files[name]) == scorer.predict("e0", "r0", exclude=triples)
+    assert scorer.predict_many(files["ask"]) == [scorer.predict("e0", "r0")]
 
 
 def test_relations_have_vectors(tmp_path: Path) -> None:

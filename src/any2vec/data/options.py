@@ -136,6 +136,11 @@ def chosen_columns(use_columns: str | None, names: list[str], where: str) -> lis
     return chosen
 
 
+def columns_there(use_columns: str | None, names: list[str]) -> str | None:
+    """The columns by which other data were read, where a table has all of them; None: by default."""
+    return use_columns if {*(use_columns or "").split(",")} <= {*names} else None
+
+
 def usual_columns(names: list[str], *words: Collection[str]) -> list[str]:
     """For each set of words, in small letters, the first column that bears one; "": none does."""
     return [next((one for one in names if one.lower() in usual), "") for usual in words]

@@ -52,7 +52,8 @@ class Ranker(Protocol):
     @property
     def items(self) -> Any: ...
 
-    def reading(self, source: Any) -> InteractionOptions | None: ...
+    @property
+    def options(self) -> InteractionOptions: ...
 
     def known(self, interactions: Any, options: InteractionOptions | None = None) -> Interactions | None: ...
 
@@ -71,14 +72,14 @@ def evaluate_recommend(
         test: held-out interactions, in any form that `read_interactions` takes.
         exclude: interactions whose items are not ranked for their users, those of training; None: all are ranked.
         k: length of the lists, 1 or more.
-        options: how files are read; None: as those of training.
+        options: how both are read; None: as those of training, a table by the same columns where it has them.
         threads: 0: all usable cores.
 
     Raises:
         DataError: the data cannot be read, or the test has no user of training.
     """
     check_whole("k", k, 1, 2**31 - 1)
-    data = read_interactions(test, options or recommender.reading(test))
+    data = read_interactions(test, options or recommender.options, is_of_training=options is None)
     user_U, item_I = recommender.users.rows(data.users), recommender.items.rows(data.items)
     has_U = np.diff(data.indptr) > 0
     asked = np.flatnonzero(has_U & (user_U >= 0))

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from any2vec.checks import check_choice
+from any2vec.data.options import TripleOptions
 from any2vec.data.triples.triples import TripleReport, Triples, read_triples
 from any2vec.data.vocab.user_keys import UserKeys
 from any2vec.data.vocab.vocabulary import Keys
@@ -212,6 +213,8 @@ class Scorer(Protocol):
 
     triples: np.ndarray
     """int (M, 3): those of training, by row"""
+    options: TripleOptions
+    """how they were read"""
 
     @property
     def entities(self) -> Sequence[Any]: ...
@@ -227,7 +230,7 @@ class Scorer(Protocol):
 
 
 def evaluate_triple_file(
-    scorer: Scorer, test: Path | str, known: Sequence[Path | str] = (), unknown: str = "middle"
+    scorer: Scorer, test: Any, known: Sequence[Any] = (), unknown: str = "middle", options: TripleOptions | None = None
 ) -> TriplesResult:
     """Filtered ranks of the triples of a file, both sides.
 
@@ -237,6 +240,8 @@ def evaluate_triple_file(
             and of the test itself never are.
         unknown: triples with a name that the model has no row for: middle, they rank in the middle of all entities;
             skip, they are left out; error, they are refused.
+        options: how all of them are read; None: as those of training were, where they can be (a table that has the
+            columns, text of the delimiter).
 
     Raises:
         InputError: unknown is not legal.
@@ -244,8 +249,10 @@ def evaluate_triple_file(
         FormatError: the triples of training are damaged.
     """
     check_choice("unknown", unknown, UNKNOWN)
-    names = named(scorer)
-    test_M3 = read_triples(test, known=names).rows()
+    names, reading = named(scorer), options or scorer.options
+    test_M3, *known_M3 = (
+        read_triples(one, reading, known=names, is_of_training=options is None).rows() for one in (test, *known)
+    )
     is_known_M = (test_M3 >= 0).all(axis=1)
     if not is_known_M.any():
         if (test_M3[:, [0, 2]] >= 0).any() and (test_M3[:, 1] < 0).all():
@@ -264,7 +271,7 @@ def evaluate_triple_file(
         )
     if unknown == "skip":
         test_M3 = test_M3[is_known_M]
-    true_M3 = [_seen(scorer), test_M3, *(read_triples(one, known=names).rows() for one in known)]
+    true_M3 = [_seen(scorer), test_M3, *known_M3]
     found = evaluate_triples(
         scorer.head_scores, scorer.tail_scores, test_M3, true_M3, len(scorer.entities), len(scorer.relations)
     )
@@ -289,7 +296,7 @@ def score_triple_file(scorer: Scorer, data: Path | str) -> Iterator[str]:
     Raises:
         DataError: the file cannot be read, or has a name that the model was not trained on.
     """
-    triple_M3 = read_triples(data, known=named(scorer)).rows()
+    triple_M3 = read_triples(data, scorer.options, known=named(scorer), is_of_training=True).rows()
     if (triple_M3 < 0).any():
         number = 1 + int(np.argmax((triple_M3 < 0).any(axis=1)))
         raise DataError(

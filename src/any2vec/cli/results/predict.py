@@ -54,7 +54,7 @@ def predict(
     for path in [*([queries] if queries else []), *(exclude or [])]:
         check_input(str(path))
     scorer = TripleScorer.load(model)
-    asked = [given] if queries is None else read_queries(queries)
+    asked = [given] if queries is None else read_queries(queries, scorer.options)
     answers = scorer.predict_many(asked, k=k, exclude=exclude or [], exclude_training=exclude_training)
     if as_json:
         found = [

@@ -5,13 +5,14 @@ Letters: U users, I items, E pairs of a user and an item.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from any2vec.data.interactions.options import InteractionOptions
-from any2vec.data.interactions.reader import checked_weights, columns_of
+from any2vec.data.interactions.reader import Columns, checked_weights, columns_of
 from any2vec.data.options import ProgressCall
 from any2vec.data.triples.rows import KnownRows
 from any2vec.data.vocab.found_texts import FoundTexts, integer_keys
@@ -125,7 +126,7 @@ class Interactions:
 
 def read_interactions(
     source: Any, options: InteractionOptions | None = None, *, known: Interactions | tuple[Any, Any] | None = None,
-    progress: ProgressCall | None = None,
+    progress: ProgressCall | None = None, is_of_training: bool = False,
 ) -> Interactions:  # fmt: skip
     """Read interactions.
 
@@ -137,6 +138,8 @@ def read_interactions(
     Args:
         known: take the rows of these, interactions or (keys of users, keys of items); rows with others are left out.
         progress: called with (bytes read, bytes in all or None).
+        is_of_training: options are those of the data of training, which others follow: text in all, a table by the
+            columns, where it has them.
 
     Raises:
         DataError: the source is missing, empty or damaged, or a row is none: file and line.
@@ -157,7 +160,7 @@ def read_interactions(
     rows: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     weights: list[np.ndarray] = []
     ignored, integers, is_weighted = 0, np.ones(2, bool), False
-    for found in _columns(source, options, progress):
+    for found in _columns(source, options, progress, is_of_training):
         for side, texts in enumerate((found.users, found.items)):
             rows[side].append(names[side].rows_of(texts))
         is_weighted |= found.weight_M is not None
@@ -178,10 +181,11 @@ def read_interactions(
     )  # fmt: skip
 
 
-def _columns(source: Any, options: InteractionOptions, progress: ProgressCall | None) -> Any:
+def _columns(
+    source: Any, options: InteractionOptions, progress: ProgressCall | None, is_of_training: bool
+) -> Iterable[Columns]:
     if not isinstance(source, Interactions):
-        return columns_of(source, options, progress)
-    from any2vec.data.interactions.reader import Columns
+        return columns_of(source, options, progress, is_of_training)
     from any2vec.data.io.arrow import pa, packed
 
     users, items = (packed(keys.offsets, keys.arena) for keys in (source.users, source.items))

@@ -15,7 +15,7 @@ import numpy as np
 from any2vec.data.graph.edge_list import first_lines, guess_delimiter, text_blocks
 from any2vec.data.interactions.options import InteractionOptions
 from any2vec.data.io.files import display, expand_inputs, form_of, is_table, whole_lines
-from any2vec.data.options import DELIMITERS, ProgressCall, chosen_columns, usual_columns
+from any2vec.data.options import DELIMITERS, ProgressCall, chosen_columns, columns_there, usual_columns
 from any2vec.data.vocab.user_keys import text_of
 from any2vec.errors import DataError, InputError
 
@@ -43,20 +43,22 @@ class Columns(NamedTuple):
     ignored_columns: int = 0
 
 
-def columns_of(source: Any, options: InteractionOptions, progress: ProgressCall | None) -> Iterator[Columns]:
-    """The interactions of any source but a matrix, piece by piece. Raises as `read_interactions`."""
+def columns_of(
+    source: Any, options: InteractionOptions, progress: ProgressCall | None, is_of_training: bool = False
+) -> Iterator[Columns]:
+    """The interactions of any source but a matrix, piece by piece. Arguments and errors as of `read_interactions`."""
     is_files = isinstance(source, list) and bool(source) and all(isinstance(one, str | Path) for one in source)
     if isinstance(source, str | Path) or is_files:
         for name in expand_inputs(source):
             form = form_of(name)
             if form in ("parquet", "arrow"):
-                yield from _of_table(name, form, options)
+                yield from _of_table(name, form, options, is_of_training)
             elif form == "array":
                 raise InputError(f"{name} is an array; interactions in arrays are given in Python.")
             else:
                 yield from _of_text(name, options, progress)
     elif is_table(source):
-        yield from _of_table(source, None, options)
+        yield from _of_table(source, None, options, is_of_training)
     else:
         yield _of_rows(source)
 
@@ -107,7 +109,7 @@ def _form(said: list[bytes], name: str, options: InteractionOptions) -> _Form:
     if has_header is None:
         has_header = bool(USERS & {*named} and ITEMS & {*named}) or _are_names(options.use_columns, fields)
     names = fields if has_header else [str(number) for number in range(1, len(fields) + 1)]
-    return _Form(mark, len(fields), has_header, tuple(map(names.index, _chosen(names, where, options))))
+    return _Form(mark, len(fields), has_header, tuple(map(names.index, _chosen(names, where, options.use_columns))))
 
 
 def _are_names(use_columns: str | None, fields: list[str]) -> bool:
@@ -116,9 +118,9 @@ def _are_names(use_columns: str | None, fields: list[str]) -> bool:
     return {*asked} <= {*fields} and any(not name.isdecimal() for name in asked)
 
 
-def _chosen(names: list[str], where: str, options: InteractionOptions) -> list[str]:
+def _chosen(names: list[str], where: str, use_columns: str | None) -> list[str]:
     """The columns of users, items and, where there is one, weights."""
-    if chosen := chosen_columns(options.use_columns, names, where):
+    if chosen := chosen_columns(use_columns, names, where):
         return chosen
     if len(names) < 2:
         raise DataError(f"{where} has {len(names)} column; an interaction needs two: user and item.")
@@ -177,13 +179,14 @@ def _of_lists(text: bytes, name: str, mark: str) -> Columns:
 # ---- tables, rows -------------------------------------------------------------------------------------------------
 
 
-def _of_table(source: Any, form: str | None, options: InteractionOptions) -> Iterator[Columns]:
+def _of_table(source: Any, form: str | None, options: InteractionOptions, is_of_training: bool) -> Iterator[Columns]:
     from any2vec.data.io.arrow import TableReader, pa
 
-    if options.lists:
+    if options.lists and not is_of_training:
         raise InputError("lists are lines of text; a table has a row for each user and item: leave it out.")
     table = TableReader(source, form)
-    chosen = _chosen(table.names, table.name, options)
+    asked = columns_there(options.use_columns, table.names) if is_of_training else options.use_columns
+    chosen = _chosen(table.names, table.name, asked)
     for batch in table.batches(chosen, _TABLE_ROWS):
         for column, values in batch.items():
             if values.null_count:

@@ -14,7 +14,7 @@ import numpy as np
 
 from any2vec.data.graph.edge_list import first_lines, guess_delimiter, text_blocks
 from any2vec.data.io.files import display, whole_lines
-from any2vec.data.options import DELIMITERS, ProgressCall
+from any2vec.data.options import DELIMITERS, ProgressCall, TripleOptions
 from any2vec.errors import DataError
 
 COMMENT = "#"
@@ -42,13 +42,12 @@ class TripleColumns(NamedTuple):
 
 
 def read_triple_text(
-    name: str, delimiter: str | None, header: bool | None, progress: ProgressCall | None
+    name: str, options: TripleOptions, progress: ProgressCall | None, is_of_training: bool = False
 ) -> Iterator[TripleColumns]:
     """The columns of a file, plain or gz, zst, xz, a piece of its lines at a time. Memory O(piece).
 
     Args:
-        delimiter: one of DELIMITERS, or one character; None: guess.
-        header: whether the first line names the columns; None: guess.
+        is_of_training: options are those of other data, whose delimiter holds where the first line has it.
 
     Raises:
         DataError: the file is missing, empty, cut, binary, or a line is no triple: which one.
@@ -59,7 +58,7 @@ def read_triple_text(
         if read is None:
             if not (said := first_lines(piece.text, COMMENT)):
                 continue
-            read, has_header = _reader(said[:1], delimiter, header, name)
+            read, has_header = _reader(said[:1], options, name, is_of_training)
         columns = read(piece)
         if has_header and not piece.rows:
             columns = columns._replace(columns=[column.slice(1) for column in columns.columns])
@@ -73,20 +72,22 @@ def read_triple_text(
 
 
 def _reader(
-    said: list[bytes], delimiter: str | None, header: bool | None, name: str
+    said: list[bytes], options: TripleOptions, name: str, is_of_training: bool
 ) -> tuple[Callable[[_Piece], TripleColumns], bool]:
     """What reads pieces of a text with this first line, and whether that is a header."""
     first = said[0].decode("utf-8", "replace").strip("\r")
     if first.lstrip()[:1] == "<" or first.lstrip()[:2] == "_:":
         return _statements, False
-    mark = guess_delimiter(said) if delimiter is None else DELIMITERS.get(delimiter, delimiter)
+    mark = DELIMITERS.get(options.delimiter or "", options.delimiter)
+    if mark is None or (is_of_training and mark not in first):
+        mark = guess_delimiter(said)
     fields = first.split() if mark == " " else first.split(mark)
     if len(fields) < 2:
         raise DataError(
             f"{display(name)} has one column in its first line ({_shown(first)}); a triple has three: head, relation "
             "and tail, split by tab, comma, semicolon or space."
         )
-    has_header = _is_header(fields) if header is None else header
+    has_header = _is_header(fields) if options.header is None else options.header
     if mark == " ":
         return _spaced, has_header
     return partial(_separated, mark=mark, num_columns=len(fields)), has_header

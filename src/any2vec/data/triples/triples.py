@@ -21,7 +21,7 @@ import numpy as np
 
 from any2vec.data.io.files import expand_inputs, form_of, is_table
 from any2vec.data.io.storage import atomic_folder, read_meta, write_json
-from any2vec.data.options import ProgressCall, TripleOptions, chosen_columns, usual_columns
+from any2vec.data.options import ProgressCall, TripleOptions, chosen_columns, columns_there, usual_columns
 from any2vec.data.triples.rows import KnownRows, TripleStack, num_duplicates
 from any2vec.data.triples.text import HEADS, RELATIONS, TAILS, TripleColumns, read_triple_text
 from any2vec.data.vocab.found_texts import FoundTexts
@@ -135,6 +135,7 @@ class Triples:
 def read_triples(
     source: Any, options: TripleOptions | None = None, *, known: Triples | None = None,
     progress: ProgressCall | None = None, cache_dir: Path | str | None = None, is_relation_last: bool = False,
+    is_of_training: bool = False,
 ) -> Triples:  # fmt: skip
     """Read triples.
 
@@ -149,6 +150,8 @@ def read_triples(
         progress: called with (bytes read, bytes in all or None).
         cache_dir: where rows of many triples are put, in files without a name; by default the cache of any2vec.
         is_relation_last: columns are head, tail, relation.
+        is_of_training: options are those of the data of training, which others follow where they can: a table that has
+            the columns, text of the delimiter.
 
     Memory: O(names), some 80 bytes each and the text; of triples beyond some millions the rows are mapped.
 
@@ -164,7 +167,7 @@ def read_triples(
     if isinstance(source, Triples):
         return source if known is None else _in_rows_of(source, known)
     with TripleStack(cache_root(cache_dir) / "triples") as stack:
-        pieces = triple_columns(source, options, progress)
+        pieces = triple_columns(source, options, progress, is_of_training)
         return _encoded(map(_with_relation_last, pieces) if is_relation_last else pieces, known, stack)
 
 
@@ -188,23 +191,25 @@ def _in_rows_of(found: Triples, known: Triples) -> Triples:
     return Triples(*columns, known.entities, known.relations, found.report)
 
 
-def triple_columns(source: Any, options: TripleOptions, progress: ProgressCall | None) -> Iterator[TripleColumns]:
+def triple_columns(
+    source: Any, options: TripleOptions, progress: ProgressCall | None, is_of_training: bool = False
+) -> Iterator[TripleColumns]:
     """Columns of names, a piece at a time, of whatever `read_triples` takes but folders; raises as it does."""
     if isinstance(source, str | Path):
         names = expand_inputs(str(source))
         if len(names) != 1:
             raise InputError(f"{source} names {len(names)} files; triples are read from one, so join them first.")
         if (form := form_of(names[0])) in ("parquet", "arrow"):
-            return _table_columns(names[0], form, options)
-        if options.use_columns is not None:
+            return _table_columns(names[0], form, options, is_of_training)
+        if options.use_columns is not None and not is_of_training:
             raise InputError(f"use_columns is for tables, and {names[0]} is text, whose first ones are read.")
-        return read_triple_text(names[0], options.delimiter, options.header, progress)
-    return _table_columns(source, None, options) if is_table(source) else _list_columns(source)
+        return read_triple_text(names[0], options, progress, is_of_training)
+    return _table_columns(source, None, options, is_of_training) if is_table(source) else _list_columns(source)
 
 
-def _chosen(names: list[str], name: str, options: TripleOptions) -> list[str]:
+def _chosen(names: list[str], name: str, use_columns: str | None) -> list[str]:
     """The columns of heads, relations and tails, or of heads and tails."""
-    if chosen := chosen_columns(options.use_columns, names, name):
+    if chosen := chosen_columns(use_columns, names, name):
         return chosen
     usual = usual_columns(names, HEADS, RELATIONS, TAILS)
     if all(usual) or (usual[0] and usual[2] and len(names) == 2):
@@ -214,12 +219,15 @@ def _chosen(names: list[str], name: str, options: TripleOptions) -> list[str]:
     return names[:3]
 
 
-def _table_columns(source: Any, form: str | None, options: TripleOptions) -> Iterator[TripleColumns]:
+def _table_columns(
+    source: Any, form: str | None, options: TripleOptions, is_of_training: bool
+) -> Iterator[TripleColumns]:
     from any2vec.data.io.arrow import TableReader, pa
 
     table = TableReader(source, form)
     name, names = table.name, table.names
-    chosen = _chosen(names, name, options)
+    asked = columns_there(options.use_columns, names) if is_of_training else options.use_columns
+    chosen = _chosen(names, name, asked)
     is_empty = True
     for batch in table.batches(chosen, _TABLE_ROWS):
         columns = []

@@ -18,7 +18,7 @@ from any2vec import machine
 from any2vec.checks import check_whole, parse_json
 from any2vec.data.interactions.interactions import Interactions, read_interactions
 from any2vec.data.interactions.options import InteractionOptions
-from any2vec.data.io.files import form_of, is_table
+from any2vec.data.io.files import is_table
 from any2vec.data.vocab.user_keys import Key, UserKeys, text_of
 from any2vec.embeddings import Embeddings, Neighbors
 from any2vec.errors import FormatError, InputError, UnknownKeyError
@@ -40,7 +40,7 @@ class Recommender:
     Args:
         users, items: their keys, by row.
         user_UD, item_ID: float32. bias_I: float32 (I,); None: there are none.
-        options: how the files of training were read; others are read alike.
+        options: how the interactions of training were read; others are read alike where they can be.
     """
 
     def __init__(
@@ -109,7 +109,10 @@ class Recommender:
         return row_B
 
     def known(self, interactions: Any, options: InteractionOptions | None = None) -> Interactions | None:
-        """Interactions in this model's rows, those with other users or items left out; None stays None."""
+        """Interactions in this model's rows, those with other users or items left out; None stays None.
+
+        options: how they are read; None: as those of training, a table by the same columns where it has them.
+        """
         if interactions is None:
             return None
         if isinstance(interactions, Interactions) and (interactions.users, interactions.items) == (
@@ -117,12 +120,7 @@ class Recommender:
         ):  # fmt: skip
             return interactions
         known = [*self.users.names], [*self.items.names]
-        return read_interactions(interactions, options or self.reading(interactions), known=known)
-
-    def reading(self, source: Any) -> InteractionOptions | None:
-        """How interactions are read where nobody says it: files of text as those of training."""
-        names = source if isinstance(source, list) else [source]
-        return self.options if all(map(_is_text, names)) else None
+        return read_interactions(interactions, options or self.options, known=known, is_of_training=options is None)
 
     def best(
         self, row_B: np.ndarray, k: int, exclude: Interactions | None = None, threads: int = 0
@@ -207,7 +205,7 @@ class Recommender:
             model = model_of(about["model"], known_models("recommend", RECOMMEND_MODELS), "implicit feedback")
             options = InteractionOptions(**about["reading"])
             user_UD, bias_I = tensors["users"], tensors.get("bias")
-        except (KeyError, OSError, ValueError, TypeError) as error:
+        except (KeyError, OSError, ValueError, TypeError, AttributeError) as error:
             raise FormatError(f"{folder / USERS} is damaged: {error}; train again.") from error
         except InputError as error:
             raise FormatError(f"{folder / USERS} is damaged: {error}") from error
@@ -219,11 +217,6 @@ class Recommender:
                 raise FormatError(f"{folder} is damaged: {name} of shape {found} where {wanted} belong; train again.")
         keys = UserKeys(users, bool(about.get("integer_users")))
         return cls(model, keys, items.keys, user_UD, np.ascontiguousarray(items.vectors), bias_I, options)
-
-
-def _is_text(source: Any) -> bool:
-    """Whether it is a name, and none of a file of columns."""
-    return isinstance(source, str | Path) and not (Path(source).is_file() and form_of(str(source)) != "text")
 
 
 def of_length_one(row_VD: np.ndarray) -> np.ndarray:

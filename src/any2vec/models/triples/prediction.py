@@ -49,17 +49,17 @@ class Query(NamedTuple):
         return places[0]
 
 
-def queries_of(given: Any) -> list[Query]:
-    """Queries as `TripleScorer.predict_many` takes them.
+def queries_of(given: Any, options: TripleOptions) -> list[Query]:
+    """Queries as `TripleScorer.predict_many` takes them. options: how the triples of training were read.
 
     Raises:
         InputError: it is neither a file, a table, nor rows of three; else as `read_queries`.
     """
     if isinstance(given, str | Path):
-        return read_queries(given)
+        return read_queries(given, options)
     found = []
     try:
-        for row in _table_rows(given) if is_table(given) else given:
+        for row in _table_rows(given, options) if is_table(given) else given:
             query = None if text_of(row) is not None else Query(*row)
             if query is None or not all(name is None or text_of(name) is not None for name in query):
                 raise TypeError
@@ -72,12 +72,15 @@ def queries_of(given: Any) -> list[Query]:
     return found
 
 
-def _table_rows(table: Any) -> Iterator[list[Any]]:
+def _table_rows(table: Any, options: TripleOptions) -> Iterator[list[Any]]:
     """Names of head, relation and tail by row: None where a value, or the column, is missing or ?."""
     from any2vec.data.io.arrow import TableReader
 
     reader = TableReader(table, None)
-    usual = usual_columns(reader.names, HEADS, RELATIONS, TAILS)
+    trained = (options.use_columns or "").split(",")
+    usual = [name if name in reader.names else "" for name in trained]
+    if len(usual) < 3 or sum(map(bool, usual)) < 2:
+        usual = usual_columns(reader.names, HEADS, RELATIONS, TAILS)
     if sum(map(bool, usual)) < 2:
         if len(reader.names) < 3:
             raise DataError(f"{reader.name} has no columns of head, relation and tail; name two of them at least.")
@@ -121,7 +124,7 @@ def rows_of_triples(scorer: TripleScorer, given: Any) -> np.ndarray:
                 )
             _check_rows(scorer, row_M3)
             return row_M3.astype(np.int64, copy=False)
-    row_M3 = read_triples(given, known=named(scorer)).rows()
+    row_M3 = read_triples(given, scorer.options, known=named(scorer), is_of_training=True).rows()
     if (row_M3 < 0).any():
         number, part = divmod(int(np.argmax(row_M3.ravel() < 0)), 3)
         raise UnknownKeyError(f"The {PARTS[part]} of triple {number + 1:,} is not among the names of training.")
@@ -135,20 +138,22 @@ def _check_rows(scorer: TripleScorer, row_M3: np.ndarray) -> None:
     if is_wrong_M.any():
         number = int(np.argmax(is_wrong_M))
         raise InputError(
-            f"Triple {number + 1:,}, {tuple(row_M3[number].tolist())}, has a row that the model lacks: rows of heads and "
-            f"tails are 0..{entities - 1:,}, of relations 0..{relations - 1:,}. Integers in a list or an array are rows; "
-            "give names as strings, or in a table or a file."
+            f"Triple {number + 1:,}, {tuple(row_M3[number].tolist())}, has a row that the model lacks: rows of heads "
+            f"and tails are 0..{entities - 1:,}, of relations 0..{relations - 1:,}. Integers in a list or an array are "
+            "rows; give names as strings, or in a table or a file."
         )
 
 
-def read_queries(path: Path | str) -> list[Query]:
+def read_queries(path: Path | str, options: TripleOptions) -> list[Query]:
     """Queries of a file of triples (whatever `read_triples` reads as text or table) with ? for the missing part.
+
+    options: how the triples of training were read.
 
     Raises:
         DataError: it cannot be read, has no three columns, or a row does not have exactly one ?: which one.
     """
     found: list[Query] = []
-    for piece in triple_columns(path, TripleOptions(), None):
+    for piece in triple_columns(path, options, None, is_of_training=True):
         if len(piece.columns) != 3:
             raise DataError(f"{path} has two columns; a query has head, relation and tail, one of them {MISSING}.")
         for row in zip(*(column.to_pylist() for column in piece.columns), strict=True):
@@ -219,7 +224,8 @@ def row_of(scorer: TripleScorer, part: str, name: Key) -> int:
 
 def _left_out(scorer: TripleScorer, exclude: Any, exclude_training: bool) -> list[np.ndarray]:
     """Sets of triples that are no answers, integers (M, 3); names that the model lacks are -1."""
-    found = [read_triples(one, known=named(scorer)).rows() for one in _sets(exclude)]
+    known = named(scorer) if (sets := _sets(exclude)) else None
+    found = [read_triples(one, scorer.options, known=known, is_of_training=True).rows() for one in sets]
     return [np.empty((0, 3), np.int64), *found, *([scorer.triples] if exclude_training else [])]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ import numpy as np
 
 from any2vec.checks import parse_json
 from any2vec.data.io.npy import load_npy
+from any2vec.data.options import TripleOptions
 from any2vec.data.partitions.buckets import blocks_of
-from any2vec.data.vocab.user_keys import Key, UserKeys
+from any2vec.data.vocab.user_keys import INTEGERS, Key, UserKeys, key_meta
 from any2vec.embeddings import Embeddings, Neighbors
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
@@ -46,13 +47,14 @@ class TripleScorer:
         entity_VW: float32 (V, W); relation_RP: float32, the rows that the model has for relations.
         triple_M3: int (M, 3): head, relation, tail by row, what it was trained on.
         dense: parameters beside the rows, of a model with a score of its own.
+        options: how the triples of training were read; others are read alike where they can be.
     """
 
     def __init__(
         self, model: TripleModel, entities: Sequence[Any], relations: Sequence[Any], entity_VW: np.ndarray,
-        relation_RP: np.ndarray, triple_M3: np.ndarray, dense: Dense = NO_DENSE,
+        relation_RP: np.ndarray, triple_M3: np.ndarray, dense: Dense = NO_DENSE, options: TripleOptions | None = None,
     ) -> None:  # fmt: skip
-        self.model, self.dense = model, dense
+        self.model, self.dense, self.options = model, dense, options or TripleOptions()
         self.entities, self.relations = UserKeys(entities), UserKeys(relations)
         self.vectors, self.relation_vectors = entity_VW, relation_RP
         self.triples = triple_M3
@@ -127,7 +129,7 @@ class TripleScorer:
             queries: rows of (head, relation, tail) with None for what is asked; a file of triples with ? there; or a
                 table with either, or without the column that is asked.
         """
-        return predict(self, queries_of(queries), k, exclude, exclude_training)
+        return predict(self, queries_of(queries, self.options), k, exclude, exclude_training)
 
     def tails(self, head: Key, relation: Key, k: int = 10) -> Neighbors:
         """The k likeliest tails of (head, relation), known ones among them; else as `predict`."""
@@ -188,7 +190,7 @@ class TripleScorer:
         """What stands in the run folder besides the vectors: file name -> something with `write(path)`."""
         head_M, relation_M, tail_M = self.triples.T
         return parts_of(
-            self.model, self.relations.names, self.relation_vectors, (head_M, relation_M, tail_M), self.dense
+            self.model, self.relations, self.relation_vectors, (head_M, relation_M, tail_M), self.dense, self.options
         )
 
     @classmethod
@@ -207,13 +209,13 @@ class TripleScorer:
         embeddings = Embeddings.load(folder) if embeddings is None else embeddings
         try:
             tensors, metadata = read_safetensors(folder / RELATIONS, mmap=False, ranks=_RANKS)
-            model: TripleModel = model_of(
-                parse_json(metadata["any2vec"])["model"], known_models("triples", TRIPLE_MODELS), "triples"
-            )
-            relations, _ = read_vocabulary(folder / RELATION_NAMES)
+            about = parse_json(metadata["any2vec"])
+            model: TripleModel = model_of(about["model"], known_models("triples", TRIPLE_MODELS), "triples")
+            options = TripleOptions(**about.get("reading", {}))  # runs before have none
+            relations = UserKeys(read_vocabulary(folder / RELATION_NAMES)[0], bool(about.get(INTEGERS)))
             triple_M3 = load_npy(folder / SEEN_TRIPLES, "r")
             relation_RP = tensors["relations"]
-        except (FormatError, InputError, OSError, ValueError, TypeError) as error:
+        except (FormatError, InputError, OSError, ValueError, TypeError, AttributeError) as error:
             raise FormatError(f"{folder} is damaged: {error}; train again.") from error
         except KeyError as error:
             raise FormatError(f"{folder / RELATIONS} is damaged: it lacks {error}; train again.") from error
@@ -226,32 +228,34 @@ class TripleScorer:
             if found != wanted:
                 raise FormatError(f"{folder} is damaged: {name} of shape {found} where {wanted} belong; train again.")
         vectors = np.ascontiguousarray(embeddings.vectors)
-        return cls(model, embeddings.keys, relations, vectors, relation_RP, triple_M3, dense)
+        return cls(model, embeddings.keys, relations, vectors, relation_RP, triple_M3, dense, options)
 
 
 def parts_of(
-    model: TripleModel, relations: Sequence[str], relation_RP: np.ndarray,
-    column_3M: tuple[np.ndarray, np.ndarray, np.ndarray], dense: Dense,
+    model: TripleModel, relations: Sequence[Any], relation_RP: np.ndarray,
+    column_3M: tuple[np.ndarray, np.ndarray, np.ndarray], dense: Dense, options: TripleOptions | None,
 ) -> dict[str, Any]:  # fmt: skip
     """What a scorer's folder has besides the vectors: file name -> something with `write(path)`.
 
     column_3M: heads, relations and tails by row, integers (M,), which may be memory-mapped.
+    options: how they were read.
     """
+    keys = UserKeys(relations)
+    about = {"model": model.as_dict(), "reading": asdict(options or TripleOptions())} | key_meta(keys)
     tensors = {"relations": relation_RP} | {f"dense.{name}": array for name, array in dense.items()}
     return {
-        RELATIONS: _Parameters(model, tensors), RELATION_NAMES: _Names(relations), SEEN_TRIPLES: _Seen(column_3M),
+        RELATIONS: _Parameters(about, tensors), RELATION_NAMES: _Names(keys.names), SEEN_TRIPLES: _Seen(column_3M),
     }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class _Parameters:
-    model: TripleModel
+    about: dict[str, Any]
     tensors: dict[str, np.ndarray]
 
     def write(self, path: Path) -> None:
-        about = {"any2vec": json.dumps({"model": self.model.as_dict()})}
         with path.open("wb") as file:
-            write_safetensors(file, self.tensors, "float32", about)
+            write_safetensors(file, self.tensors, "float32", {"any2vec": json.dumps(self.about)})
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ class TripleProgram(InMemoryProgram):
         embeddings = Embeddings(triples.entities, entity_VW, None, counts, meta={"model": model.as_dict()})
         scorer = TripleScorer(
             model, triples.entities, triples.relations, entity_VW, relation_RP, triples.rows(),
-            dense_values(agreed, dense_shapes(model)),
+            dense_values(agreed, dense_shapes(model)), self.request.spec.reading.get("triples"),
         )  # fmt: skip
         return Result(embeddings, scorer=scorer, parts=scorer.parts())
 

@@ -132,7 +132,7 @@ class TripleTableProgram(TableProgram):
                 _occurrences(given),
                 {"model": model.as_dict()} | key_meta(given.entities),
             ),
-            parts_of(model, given.relations, relation_RP, column_3M, dense),
+            parts_of(model, given.relations, relation_RP, column_3M, dense, self.request.spec.reading.get("triples")),
         )
 
     def load(self, stored: StoredResult) -> Result:
