@@ -217,6 +217,18 @@ def test_tables_beside_lists_of_training_are_read_by_themselves() -> None:
     assert found.recommend(10, 1, exclude={"user": [10], "item": ["a"]}) == [("b", 2.0)]
 
 
+def test_pairs_that_come_again_count_as_their_number_where_weights_count() -> None:
+    data = planted(20, 40)
+    once = [(data.users[user], data.items[item]) for user, item in zip(data.users_of_pairs(), data.item_E, strict=True)]
+    log = once + once[:1] * 49 + once[7:9]
+    for model in MODELS:
+        again, ones, plain = (
+            any2vec.fit(model, pairs, epochs=1, threads=1).embeddings.vectors
+            for pairs in (log, [(*pair, 1.0) for pair in log], once)
+        )
+        assert np.array_equal(again, ones) and np.array_equal(again, plain) == (model.name != "als")
+
+
 def test_one_item_or_one_user_is_refused() -> None:
     for model in (any2vec.BPR(), any2vec.ALS(), any2vec.Item2Vec()):
         with pytest.raises(DataError, match="There is 1 item in the interactions"):

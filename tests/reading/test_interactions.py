@@ -80,6 +80,19 @@ def test_integers_stay_integers() -> None:
     assert found.users.are_integers and len(found) == 2
 
 
+def test_pairs_that_come_again_add_up() -> None:
+    log = [("a", "x"), ("b", "x"), ("a", "x"), ("a", "y"), ("a", "x")]
+    found, ones = read_interactions(log), read_interactions([(*pair, 1) for pair in log])
+    assert pairs_of(found) == pairs_of(ones) == {("a", "x"): 3.0, ("a", "y"): 1.0, ("b", "x"): 1.0}
+    assert found.report == ones.report and found.report.repeated == 2 and found.report.weighted
+    assert not read_interactions([*{*log}]).weight_E.size  # nothing comes again: as before
+    given = np.ones(5), ([0, 0, 0, 1, 0], [0, 0, 1, 1, 0])
+    coo = sparse.coo_matrix(given, shape=(2, 2))
+    for matrix in (coo, coo.tocsr(), sparse.coo_array(given)):
+        assert pairs_of(read_interactions(matrix)) == {("0", "0"): 3.0, ("0", "1"): 1.0, ("1", "1"): 1.0}
+    assert coo.nnz == 5  # the user's own stays as it is
+
+
 def test_rows_of_what_is_known() -> None:
     known = read_interactions(SOURCES["rows"])
     found = read_interactions([("b", "y"), ("q", "x"), ("a", "q")], known=known)

@@ -133,7 +133,7 @@ def read_interactions(
     source: files of text (plain, gz, zst, xz; `-`: standard input) with a row for each user and item, or with a line
     for each user (`lists`); Parquet, Arrow, Feather; a table in memory (pandas, Polars, Arrow, a dict of columns); a
     SciPy sparse matrix (users, items), whose values are weights; a list of (user, item) or (user, item, weight), an
-    array or tensor of those. Pairs that come more than once are merged, their weights added up.
+    array or tensor of those. Pairs that come more than once are merged, their weights added up: 1 each by default.
 
     Args:
         known: take the rows of these, interactions or (keys of users, keys of items); rows with others are left out.
@@ -194,7 +194,9 @@ def _columns(
 
 
 def _of_matrix(found: Any) -> Interactions:
-    """Of a SciPy matrix in coordinates: keys are the numbers of its rows and columns."""
+    """Of a SciPy matrix in coordinates, entries of one place added up: keys are the numbers of its rows and columns."""
+    found = found.copy()
+    found.sum_duplicates()
     user_M, item_M = found.coords if hasattr(found, "coords") else (found.row, found.col)
     users, items = (integer_keys(np.arange(size)) for size in found.shape)
     weight_M = checked_weights(np.asarray(found.data, np.float64), "The matrix")
@@ -211,7 +213,9 @@ def _built(
     user_M, item_M, weight_M = user_M[order], item_M[order], weight_M[order]
     is_first = np.ones(len(order), bool)
     is_first[1:] = (np.diff(user_M) != 0) | (np.diff(item_M) != 0)
-    weight_E = np.add.reduceat(weight_M, np.flatnonzero(is_first)) if is_weighted and len(order) else weight_M[:0]
+    weight_E = np.add.reduceat(weight_M, np.flatnonzero(is_first)) if len(order) else weight_M
+    is_weighted |= bool((weight_E != 1).any())
+    weight_E = weight_E if is_weighted else weight_E[:0]
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(user_M[is_first], minlength=len(users)))])
     found = InteractionReport(
         num_users=len(users), num_items=len(items), num_interactions=int(is_first.sum()),
