@@ -145,6 +145,19 @@ def test_rows_that_the_model_lacks_are_refused(model: Any) -> None:
         scorer.score([(1, RELATIONS, 2)])
 
 
+def test_names_that_training_lacks_are_nobody_elses() -> None:
+    """Nor where the triples were read by its names before: of row -1 the last entity was made."""
+    train = a2v.read_triples([("a", "r", "b"), ("b", "r", "c"), ("c", "r", "d"), ("a", "q", "c")])
+    test = a2v.read_triples([("a", "r", "c"), ("nobody", "r", "b")], known=train)
+    scorer = a2v.fit(a2v.ComplEx(dim=DIM), train, epochs=1, threads=1).scorer
+    assert evaluate_triple_file(scorer, test).num_unknown == 1
+    assert len(scorer.predict(None, "r", "b", exclude=test)) == 4
+    with pytest.raises(UnknownKeyError, match="The head of triple 2"):
+        scorer.score(test)
+    with pytest.raises(DataError, match="not known when they were read"):
+        a2v.fit(a2v.ComplEx(dim=DIM), test)
+
+
 def test_triples_with_rows_of_their_own_are_left_out_by_name() -> None:
     scorer = make(a2v.DistMult(dim=DIM), seed=1)
     first = scorer.tails("e1", "r0", k=2)

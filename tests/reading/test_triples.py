@@ -121,6 +121,15 @@ def test_names_that_are_not_known_have_no_row() -> None:
     assert found.rows().tolist() == [[1, 0, -1], [0, -1, 1]] and found.entities is known.entities
 
 
+def test_names_without_a_row_have_none_when_they_are_read_again(tmp_path: Path) -> None:
+    known = read_triples(FAMILY)
+    found = read_triples([("ben", "mother", "emil"), ("anna", "hates", "ben")], known=known)
+    found.save(tmp_path / "test")
+    for source in (found, tmp_path / "test"):
+        assert read_triples(source, known=known).rows().tolist() == [[1, 0, -1], [0, -1, 1]]
+    assert read_triples(found, known=read_triples([("x", "y", "z")])).rows().tolist() == [[-1] * 3] * 2
+
+
 def test_a_folder_gives_back_what_was_saved(tmp_path: Path) -> None:
     read_triples(FAMILY).save(tmp_path / "family")
     check(Triples.open(tmp_path / "family"))

@@ -180,11 +180,11 @@ def _with_relation_last(found: TripleColumns) -> TripleColumns:
 
 
 def _in_rows_of(found: Triples, known: Triples) -> Triples:
-    """Triples that have rows of their own, by the rows of others."""
+    """Triples that have rows of their own, by the rows of others; -1, of names that were not known before, stays -1."""
     from any2vec.data.io.arrow import packed
 
-    entity_V, relation_R = (
-        KnownRows(theirs).rows_of(packed(mine.offsets, mine.arena))
+    entity_V, relation_R = (  # the last one is that of row -1
+        np.append(KnownRows(theirs).rows_of(packed(mine.offsets, mine.arena)), np.int32(-1))
         for theirs, mine in ((known.entities, found.entities), (known.relations, found.relations))
     )
     columns = entity_V[found.head], relation_R[found.relation], entity_V[found.tail]
