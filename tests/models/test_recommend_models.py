@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from any2vec.kernels.recommend.als import solve_rows
 from any2vec.kernels.recommend.bpr import RUN, draw_negative, mark_items, num_runs, train_bpr
 from any2vec.kernels.recommend.item_sets import END
 from any2vec.kernels.recommend.top_items import best_items
+from any2vec.models.recommend import recommender
 from any2vec.models.recommend.item_sets import ItemSets
 from any2vec.models.recommend.recommender import Recommender, mean_items
 from naive.models import recommend as naive
@@ -296,6 +298,21 @@ def test_threads_give_the_same_lists() -> None:
     one, four = (list(found.best(np.arange(3000), 5, threads=threads)) for threads in (1, 4))
     for a, b in zip(one, four, strict=True):
         assert np.array_equal(a[0], b[0]) and np.array_equal(a[1], b[1])
+
+
+def test_lists_are_made_no_further_ahead_than_two_blocks_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Recommender(any2vec.BPR(dim=2), range(9000), range(5), rows(1, 9000, 2), rows(2, 5, 2))
+    asked: list[int] = []
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, *arguments: Any, **options: Any) -> Any:
+            asked.append(arguments[1])
+            return super().submit(*arguments, **options)
+
+    monkeypatch.setattr(recommender, "ThreadPoolExecutor", Pool)
+    for taken, _ in enumerate(found.best(np.arange(9000), 2, threads=2)):
+        assert len(asked) <= 4 + taken
+    assert asked == [*range(0, 9000, 512)]
 
 
 def test_metrics_equal_their_twin() -> None:

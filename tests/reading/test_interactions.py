@@ -80,6 +80,24 @@ def test_integers_stay_integers() -> None:
     assert found.users.are_integers and len(found) == 2
 
 
+@pytest.mark.parametrize("mark", ["\t", ",", " "])
+@pytest.mark.parametrize("form", ["rows", "header", "lists"])
+def test_lines_of_comments_are_left_out_and_counted(mark: str, form: str, tmp_path: Path) -> None:
+    tags, path = [("#rock", "x"), ("a", "#pop"), ("#jazz", "x")], tmp_path / "tags.txt"
+    rows = [*([f"user{mark}item"] if form == "header" else []), *map(mark.join, tags)]
+    reading = {"lists": form == "lists", "delimiter": {" ": "space", ",": "comma", "\t": "tab"}[mark]}
+    path.write_text("\n".join([f"# made{mark}by", "", *rows, "#", f" \t# me{mark}too"]))
+    found = read_interactions(path, InteractionOptions(**reading))
+    assert pairs_of(found) == {("a", "#pop"): 1.0} and found.report.comments == 5
+    path.write_text("\n".join(rows))
+    found = read_interactions(path, InteractionOptions(**reading, comment=""))
+    assert pairs_of(found) == pairs_of(read_interactions(tags)) and not found.report.comments
+    if form != "lists":
+        path.write_text(f"# 1\n\n\na{mark}b\n# 2\n\n{mark.join('abc')}\n")
+        with pytest.raises(DataError, match="line 7 has 3 columns"):
+            read_interactions(path)
+
+
 def test_pairs_that_come_again_add_up() -> None:
     log = [("a", "x"), ("b", "x"), ("a", "x"), ("a", "y"), ("a", "x")]
     found, ones = read_interactions(log), read_interactions([(*pair, 1) for pair in log])

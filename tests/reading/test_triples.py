@@ -107,10 +107,37 @@ def test_what_was_left_out_is_reported(tmp_path: Path) -> None:
     assert list(found.entities) == ["a", "_:n1", "b"] and (len(found), found.report.literals) == (2, 1)
 
 
+TAGS = [("#rock", "r", "x"), ("a", "r", "#rock"), ("#pop", "s", "a")]
+
+
+@pytest.mark.parametrize("mark", ["\t", ",", " "])
+def test_lines_of_comments_are_left_out_wherever_they_stand(mark: str, tmp_path: Path) -> None:
+    path = tmp_path / "tags.txt"
+    rows = [mark.join(triple) for triple in TAGS]
+    for header in ([], [mark.join(("head", "relation", "tail"))]):
+        path.write_text("\n".join([f"#made{mark}by{mark}me", "", *header, *rows, "  # one more"]) + "\n")
+        found = read_triples(path)
+        assert [(found.entities[h], found.entities[t]) for h, _, t in found.rows().tolist()] == [("a", "#rock")]
+        assert found.report.comments == 4
+        path.write_text("\n".join([*header, *rows]) + "\n")
+        found = read_triples(path, TripleOptions(comment=""))
+        pq.write_table(pa.table(dict(zip("hrt", map(list, zip(*TAGS, strict=True)), strict=True))), tmp_path / "t.pq")
+        for same in (read_triples(TAGS), read_triples(tmp_path / "t.pq")):
+            assert found.rows().tolist() == same.rows().tolist() and list(found.entities) == list(same.entities)
+            assert found.report == same.report
+    path.write_text(f"# 1\n\n\na{mark}r{mark}b\n# 2\n\nb{mark}r\n")
+    with pytest.raises(DataError, match="line 7 "):
+        read_triples(path)
+    with pytest.raises(InputError, match="comment must hold ASCII characters other than white space, got ' '"):
+        TripleOptions(comment=" ")
+
+
 def test_edges_have_one_relation(tmp_path: Path) -> None:
-    path = tmp_path / "edges.tsv"
-    path.write_text("a\tb\nb\tc\n")
-    for source in (path, [("a", "b"), ("b", "c")]):
+    texts = {"tab": "a\tb\nb\tc\n", "space": "a  b\nb c\n", "header": "head tail\na b\nb c"}
+    paths = [tmp_path / f"{name}.txt" for name in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        path.write_text(text)
+    for source in (*paths, [("a", "b"), ("b", "c")]):
         found = read_triples(source)
         assert found.rows().tolist() == [[0, 0, 1], [1, 0, 2]] and list(found.relations) == [LINK]
 
@@ -151,6 +178,7 @@ def test_a_folder_gives_back_what_was_saved(tmp_path: Path) -> None:
         (b"a\tr\tb\nb\tr\n", r"line 2 has 2 columns, not 3: 'b\\tr'"),
         (b"a\tr\tb\na\t\tb\n", "row 2 has nothing in column 2"),
         (b"a r b\na r\n", "line 2 is not three columns: 'a r'"),
+        (b"a b\na r b\n", "line 2 is not two columns: 'a r b'"),
         (b"<a> <r> <b> .\n<a> <r>\n", "line 2 is not a statement of N-Triples"),
         (b"a\tr\tb\na\tr\t\xff\n", "is no UTF-8 text"),
         (b"a\tr\tb\nb\t\xff\n", "is no UTF-8 text"),

@@ -82,6 +82,19 @@ def test_the_same_seed_gives_the_same_bits(files: tuple[Path, Path]) -> None:
     assert same(first, again) and not same(first, other)
 
 
+@pytest.mark.parametrize(("hosts", "cache"), [(1, "none"), (2, "none"), (2, "het:8")])
+def test_what_is_said_of_the_data(hosts: int, cache: str, tmp_path: Path) -> None:
+    rows = [f"e{n}\tr\te{(n + 1) % 300}\n" for n in range(300)]
+    (tmp_path / "train.tsv").write_text("".join(["# of a ring\n", *rows, *rows[:3]]))
+    options: dict[str, Any] = {"hosts": {"logical_hosts": hosts}, "sync": {"cache": cache}} if hosts > 1 else {}
+    result = any2vec.fit(SMALL, tmp_path / "train.tsv", epochs=1, threads=1, **options)
+    assert result.summary["warnings"] == [
+        "triples given more than once, each counts: 3",
+        "lines that begin with a comment character, left out (--comment '' reads them): 1",
+    ]
+    assert result.summary["items"] == 303
+
+
 def test_threads_learn_alike(files: tuple[Path, Path]) -> None:
     one, several = (any2vec.fit(MODELS[0], files[0], epochs=12, threads=threads) for threads in (1, 3))
     assert several.summary["items"] == one.summary["items"] == 12 * NUM_TRAIN

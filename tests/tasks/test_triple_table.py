@@ -114,6 +114,7 @@ def test_the_folder_is_that_of_any_run(files: tuple[Path, Path], tmp_path: Path,
     assert np.array_equal(result.embeddings.counts, whole.embeddings.counts)
     assert np.array_equal(result.scorer.triples, whole.scorer.triples)
     assert result.scorer.relation_vectors.shape == whole.scorer.relation_vectors.shape
+    assert result.summary["warnings"] == whole.summary["warnings"] != []
     assert any2vec.TripleScorer.load(tmp_path / "parts").model == SMALL
     again = any2vec.fit(SMALL, files[0], out=tmp_path / "parts", resume=True, **MEMORY)
     kept = json.loads(json.dumps(result.summary)) | {

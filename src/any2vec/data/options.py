@@ -112,6 +112,12 @@ def check_delimiter(delimiter: str | None) -> None:
         )
 
 
+def check_comment(comment: Any) -> None:
+    """InputError unless it is characters that may start a comment line, or none."""
+    if not isinstance(comment, str) or not comment.isascii() or any(mark in comment for mark in " \t\r\n\0"):
+        raise InputError(f"comment must hold ASCII characters other than white space, got {comment!r}.")
+
+
 def joined_columns(columns: Any, names: str) -> str | None:
     """Names of columns as options keep them, split by commas; a list or tuple is joined. names: what they are of.
 
@@ -212,19 +218,25 @@ class NodeOptions:
 class TripleOptions:
     """How triples are read. A first line with names such as head and tail is taken as a header.
 
+    By default the delimiter is guessed; space: any run of spaces and tabs. No comment characters: for names such as
+    #tag.
+
     Raises:
-        InputError: the delimiter is none of those allowed, or the columns are not two or three names.
+        InputError: the delimiter or a comment character is none of those allowed, or the columns are not two or three.
     """
 
     delimiter: str | None = None
-    """tab, comma, semicolon, pipe, space or one character; by default guessed"""
+    """tab, comma, semicolon, pipe, space or one character"""
     header: bool | None = None
     """the first line names the columns; by default guessed"""
+    comment: str = "#"
+    """characters that start a comment line"""
     use_columns: str | None = None
     """of a table: head,relation,tail; by default by name"""
 
     def __post_init__(self) -> None:
         check_delimiter(self.delimiter)
+        check_comment(self.comment)
         object.__setattr__(self, "use_columns", joined_columns(self.use_columns, "head,relation,tail or head,tail"))
 
 

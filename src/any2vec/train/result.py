@@ -77,6 +77,14 @@ def run_summary(
     }
 
 
+def comments_remark(metrics: Mapping[str, Any]) -> list[str]:
+    """A remark on lines of comments, where there are some: what looks like one may be a name."""
+    count = metrics.get("comments")
+    return (
+        [f"lines that begin with a comment character, left out (--comment '' reads them): {count:,}"] if count else []
+    )
+
+
 def histogram(counts: Sequence[dict[str, int]]) -> dict[str, int]:
     """Counts by whole numbers, added up and in order."""
     return dict(sorted(summed(counts).items(), key=lambda item: (len(item[0]), item[0])))

@@ -34,6 +34,8 @@ class InteractionReport:
     unknown: int = 0
     """rows with a user or an item that `known` lacks, left out"""
     ignored_columns: int = 0
+    comments: int = 0
+    """lines of comments, left out"""
     weighted: bool = False
 
     def as_dict(self) -> dict[str, Any]:
@@ -159,14 +161,14 @@ def read_interactions(
         names = [KnownRows(Keys.of(side)) for side in sides]
     rows: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     weights: list[np.ndarray] = []
-    ignored, integers, is_weighted = 0, np.ones(2, bool), False
+    ignored, comments, integers, is_weighted = 0, 0, np.ones(2, bool), False
     for found in _columns(source, options, progress, is_of_training):
         for side, texts in enumerate((found.users, found.items)):
             rows[side].append(names[side].rows_of(texts))
         is_weighted |= found.weight_M is not None
         weights.append(np.ones(len(found.items), np.float32) if found.weight_M is None else found.weight_M)
         integers &= found.are_integers
-        ignored = max(ignored, found.ignored_columns)
+        ignored, comments = max(ignored, found.ignored_columns), comments + found.comments
     if not weights:
         raise DataError("There are no interactions; give at least one.")
     user_M, item_M, weight_M = (np.concatenate(part) for part in (*rows, weights))
@@ -177,7 +179,7 @@ def read_interactions(
     is_known = (user_M >= 0) & (item_M >= 0)
     return _built(
         user_M[is_known], item_M[is_known], weight_M[is_known], keys[0], keys[1], is_weighted,
-        unknown=int((~is_known).sum()), ignored_columns=ignored,
+        unknown=int((~is_known).sum()), ignored_columns=ignored, comments=comments,
     )  # fmt: skip
 
 

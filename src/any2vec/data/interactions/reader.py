@@ -5,7 +5,6 @@ Letters: M interactions.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ import numpy as np
 
 from any2vec.data.graph.edge_list import first_lines, guess_delimiter, text_blocks
 from any2vec.data.interactions.options import InteractionOptions
-from any2vec.data.io.files import display, expand_inputs, form_of, is_table, whole_lines
+from any2vec.data.io.files import display, expand_inputs, form_of, is_table, whole_lines, without_comments
 from any2vec.data.options import DELIMITERS, ProgressCall, chosen_columns, columns_there, usual_columns
 from any2vec.data.vocab.user_keys import text_of
 from any2vec.errors import DataError, InputError
@@ -27,7 +26,6 @@ WEIGHTS = {"weight", "count", "counts", "plays", "quantity", "confidence"}
 _PIECE = 1 << 24
 """bytes of text that are read at a time"""
 _TABLE_ROWS = 1 << 20
-_COMMENT = "#"
 _SHOWN = 60
 
 
@@ -41,6 +39,8 @@ class Columns(NamedTuple):
     are_integers: tuple[bool, bool] = (False, False)
     """whether users, and items, were integers in the source"""
     ignored_columns: int = 0
+    comments: int = 0
+    """lines of comments, left out"""
 
 
 def columns_of(
@@ -67,17 +67,17 @@ def columns_of(
 
 
 def _of_text(name: str, options: InteractionOptions, progress: ProgressCall | None) -> Iterator[Columns]:
-    lines, form = 0, None
-    for text in whole_lines(display(name), text_blocks(name, progress, _PIECE)):
-        if form is None:
-            said = first_lines(np.frombuffer(text, np.uint8), _COMMENT)
-            if not said:
-                continue
+    lines = comments = 0
+    form = None
+    for whole in whole_lines(display(name), text_blocks(name, progress, _PIECE)):
+        text, left_out = without_comments(whole, options.comment)
+        comments, is_first = comments + left_out, form is None
+        if form is None and (said := first_lines(np.frombuffer(text, np.uint8), "")):
             form = _form(said, name, options)
-        if options.lists:
-            yield _of_lists(text, name, form.mark)
-        else:
-            yield _of_lines(text, name, form, lines, is_first=not lines)
+        if form is not None:
+            found = _of_lists(text, name, form.mark) if options.lists else _of_lines(text, name, form, lines, is_first)
+            yield found._replace(comments=comments)
+            comments = 0
         lines += text.count(b"\n")
     if form is None:
         raise DataError(f"{display(name)} holds no interactions; give at least one.")
@@ -135,7 +135,6 @@ def _of_lines(text: bytes, name: str, form: _Form, lines: int, is_first: bool) -
     where = display(name)
     if form.mark == " ":
         text = b"\n".join(b" ".join(line.split()) for line in text.split(b"\n"))
-    text = re.sub(rb"(?m)^\s*#.*$", b"", text)  # a comment may have as many fields as a row
     try:
         with arrow_errors(f"{where} cannot be read from line {lines + 1:,} on"):
             columns = split_lines(
@@ -143,7 +142,7 @@ def _of_lines(text: bytes, name: str, form: _Form, lines: int, is_first: bool) -
             )  # fmt: skip
     except FieldCountError as wrong:
         raise DataError(
-            f"{where}: line {lines + wrong.row + 1} has {wrong.num_fields} columns, not {form.num_columns}: "
+            f"{where}: line {lines + wrong.line(text) + 1} has {wrong.num_fields} columns, not {form.num_columns}: "
             f"{wrong.text[:_SHOWN]!r}."
         ) from wrong
     if form.has_header and is_first:
@@ -164,8 +163,7 @@ def _of_lists(text: bytes, name: str, mark: str) -> Columns:
         lines = pc.utf8_trim_whitespace(pa.array([text.decode()], pa.large_string()))
         lines = pc.split_pattern(lines, "\n").flatten()
         lines = pc.utf8_trim_whitespace(lines)
-        says = pc.and_(pc.not_equal(lines, ""), pc.invert(pc.starts_with(lines, _COMMENT)))
-        lines = lines.filter(says)
+        lines = lines.filter(pc.not_equal(lines, ""))
         fields = pc.utf8_split_whitespace(lines) if mark == " " else pc.split_pattern(lines, mark)
         counts = pc.list_value_length(fields).to_numpy() - 1
         users = pc.list_element(fields, 0).cast(pa.large_string()) if len(fields) else lines

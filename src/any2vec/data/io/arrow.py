@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -227,22 +227,27 @@ class FieldCountError(Exception):
     def __init__(self, row: int, num_fields: int, text: str) -> None:
         self.row, self.num_fields, self.text = row, num_fields, text
 
+    def line(self, text: bytes) -> int:
+        """The line of a text in which that row stands, from 0."""
+        rows = (number for number, line in enumerate(text.split(b"\n")) if line.strip(b"\r"))
+        return next(islice(rows, self.row, None))
+
 
 def split_lines(
-    text: Any, delimiter: str, num_columns: int, chosen: list[int], kind: Any, *, quotes: bool, comment: str = ""
+    text: Any, delimiter: str, num_columns: int, chosen: list[int], kind: Any, *, quotes: bool
 ) -> list[Any]:
     """The chosen columns of delimited text (bytes or uint8), arrays of `kind`, large_string or large_binary.
 
-    quotes: whether fields may stand in double quotes; comment: how lines begin that are left out.
+    quotes: whether fields may stand in double quotes. Blank lines are left out.
 
     Raises:
         FieldCountError: a line has another number of fields. ArrowInvalid: it cannot be read.
     """
+    if not len(text):  # which pyarrow refuses
+        return [pa.array([], kind) for _ in chosen]
     wrong: list[Any] = []
 
     def on_wrong(row: Any) -> str:
-        if comment and row.text.lstrip().startswith(comment):
-            return "skip"
         wrong.append(row)
         return "error"
 

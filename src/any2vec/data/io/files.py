@@ -7,6 +7,7 @@ import glob
 import hashlib
 import lzma
 import queue
+import re
 import stat
 import sys
 import threading
@@ -202,6 +203,13 @@ def whole_lines(
             raise error(f"{name} has a line longer than {most:,} bytes; it is no text of rows.")
     if last := bytes(left).removeprefix(mark):
         yield last
+
+
+def without_comments(text: bytes, marks: str) -> tuple[bytes, int]:
+    """(text whose lines that begin with one of `marks`, behind spaces and tabs, are blank; how many those are)."""
+    if not any(mark in text for mark in map(str.encode, marks)):
+        return text, 0
+    return re.subn(rb"(?m)^[ \t]*[%b][^\n]*" % re.escape(marks.encode()), b"", text)
 
 
 def display(source: Any) -> str:

@@ -1,6 +1,6 @@
 """Triples as text, TSV, CSV, or N-Triples, become three columns of strings.
 
-Lines may end in CR LF. Blank lines and lines that begin with # are skipped.
+Lines may end in CR LF. Blank lines are skipped, and lines of comments, wherever they stand.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from any2vec.data.graph.edge_list import first_lines, guess_delimiter, text_blocks
-from any2vec.data.io.files import display, whole_lines
+from any2vec.data.io.files import display, whole_lines, without_comments
 from any2vec.data.options import DELIMITERS, ProgressCall, TripleOptions
 from any2vec.errors import DataError
 
-COMMENT = "#"
 RELATIONS = {"relation", "predicate", "rel", "r", "p", "edge_type", "relation_id"}
 HEADS = {"head", "subject", "src", "source", "h", "s", "from", "entity1", "head_id"}
 TAILS = {"tail", "object", "dst", "target", "t", "o", "to", "entity2", "tail_id"}
@@ -37,6 +36,8 @@ class TripleColumns(NamedTuple):
     ignored_columns: int = 0
     literals: int = 0
     """statements of N-Triples whose object is no entity, left out"""
+    comments: int = 0
+    """lines of comments, left out"""
     are_integers: tuple[bool, bool] = (False, False)
     """whether entities, and relations, were integers in the source"""
 
@@ -53,10 +54,11 @@ def read_triple_text(
         DataError: the file is missing, empty, cut, binary, or a line is no triple: which one.
     """
     read: Callable[[_Piece], TripleColumns] | None = None
-    found = 0
-    for piece in _pieces(name, progress):
+    found = comments = 0
+    for piece in _pieces(name, options.comment, progress):
+        comments += piece.comments
         if read is None:
-            if not (said := first_lines(piece.text, COMMENT)):
+            if not (said := first_lines(np.frombuffer(piece.text, np.uint8), "")):
                 continue
             read, has_header = _reader(said[:1], options, name, is_of_training)
         columns = read(piece)
@@ -65,7 +67,8 @@ def read_triple_text(
         _check_full(columns.columns, name, piece.rows or int(has_header))
         piece.read += len(columns.columns[0]) + has_header * (not piece.rows)
         found += len(columns.columns[0])
-        yield columns
+        yield columns._replace(comments=comments)
+        comments = 0
     if not found:
         of = " of entities" if read is _statements else ""
         raise DataError(f"{display(name)} holds no triples{of}; give at least one.")
@@ -89,7 +92,7 @@ def _reader(
         )
     has_header = _is_header(fields) if options.header is None else options.header
     if mark == " ":
-        return _spaced, has_header
+        return partial(_spaced, are_edges=len(fields) == 2), has_header
     return partial(_separated, mark=mark, num_columns=len(fields)), has_header
 
 
@@ -97,21 +100,23 @@ def _reader(
 class _Piece:
     """Whole lines of a file."""
 
-    text: np.ndarray
-    """uint8"""
+    text: bytes
+    """those of comments are blank"""
     name: str
     lines: int
     """before it"""
     rows: int
     """before it, a header among them"""
+    comments: int
     read: int = 0
     """rows of its own"""
 
 
-def _pieces(name: str, progress: ProgressCall | None) -> Iterator[_Piece]:
+def _pieces(name: str, marks: str, progress: ProgressCall | None) -> Iterator[_Piece]:
     lines = rows = 0
-    for text in whole_lines(display(name), text_blocks(name, progress, _PIECE)):
-        piece = _Piece(np.frombuffer(text, np.uint8), name, lines, rows)
+    for whole in whole_lines(display(name), text_blocks(name, progress, _PIECE)):
+        text, comments = without_comments(whole, marks)
+        piece = _Piece(text, name, lines, rows, comments)
         yield piece
         lines, rows = lines + text.count(b"\n"), rows + piece.read
 
@@ -129,20 +134,20 @@ def _separated(piece: _Piece, mark: str, num_columns: int) -> TripleColumns:
     chosen, quotes = list(range(min(3, num_columns))), mark in ",;"
     try:
         with arrow_errors(f"{display(piece.name)} cannot be read from line {piece.lines + 1:,} on"):
-            columns = split_lines(
-                piece.text, mark, num_columns, chosen, pa.large_string(), quotes=quotes, comment=COMMENT
-            )
+            columns = split_lines(piece.text, mark, num_columns, chosen, pa.large_string(), quotes=quotes)
     except FieldCountError as wrong:
+        number = piece.lines + wrong.line(piece.text) + 1
         raise DataError(
-            f"{display(piece.name)}: line {piece.lines + wrong.row + 1} has {wrong.num_fields} columns, not "
-            f"{num_columns}: {_shown(wrong.text)}."
+            f"{display(piece.name)}: line {number} has {wrong.num_fields} columns, not {num_columns}: "
+            f"{_shown(wrong.text)}."
         ) from wrong
     return TripleColumns(columns, ignored_columns=max(0, num_columns - 3))
 
 
-def _spaced(piece: _Piece) -> TripleColumns:
+def _spaced(piece: _Piece, are_edges: bool) -> TripleColumns:
     """Columns split by any run of spaces and tabs."""
-    return TripleColumns(_matched(piece, r"^\s*(?P<head>\S+)\s+(?P<relation>\S+)\s+(?P<tail>\S+)\s*$", "three columns"))
+    relation, wanted = ("", "two columns") if are_edges else (r"\s+(?P<relation>\S+)", "three columns")
+    return TripleColumns(_matched(piece, rf"^\s*(?P<head>\S+){relation}\s+(?P<tail>\S+)\s*$", wanted))
 
 
 def _statements(piece: _Piece) -> TripleColumns:
@@ -157,23 +162,23 @@ def _statements(piece: _Piece) -> TripleColumns:
 
 
 def _matched(piece: _Piece, pattern: str, wanted: str) -> list[Any]:
-    """The groups head, relation and tail of every line that says something."""
+    """The groups of a pattern, head, relation and tail or two of them, of every line that says something."""
     from any2vec.data.io.arrow import check_utf8, pa, packed, pc
 
     check_utf8(piece.text, piece.name)
-    text, name = piece.text, display(piece.name)
+    text, name = np.frombuffer(piece.text, np.uint8), display(piece.name)
     ends = np.flatnonzero(text == 10) + 1
     offsets = np.concatenate([[0], ends, [len(text)] if not len(ends) or ends[-1] != len(text) else []]).astype(
         np.int64
     )
     lines = pc.utf8_trim_whitespace(packed(offsets, text))
-    says = pc.and_(pc.greater(pc.utf8_length(lines), 0), pc.invert(pc.starts_with(lines, COMMENT)))
+    says = pc.greater(pc.utf8_length(lines), 0)
     found = pc.extract_regex(lines.filter(says), pattern)
     if found.null_count:
         place = int(np.flatnonzero(says.to_numpy(zero_copy_only=False))[np.argmax(found.is_null().to_numpy(False))])
         number = piece.lines + place + 1
         raise DataError(f"{name}: line {number} is not {wanted}: {_shown(lines[place].as_py())}.")
-    return [found.field(number).cast(pa.large_string()) for number in range(3)]
+    return [column.cast(pa.large_string()) for column in found.flatten()]
 
 
 def _check_full(columns: list[Any], name: str, before: int) -> None:

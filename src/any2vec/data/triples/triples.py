@@ -52,6 +52,8 @@ class TripleReport:
     ignored_columns: int = 0
     literals: int = 0
     """statements of N-Triples whose object is no entity, left out"""
+    comments: int = 0
+    """lines of comments, left out"""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -288,7 +290,7 @@ def _encoded(pieces: Iterable[TripleColumns], known: Triples | None, stack: Trip
         names = [FoundTexts("A column of names", "give other names") for _ in _KEYS]
     else:
         names = [KnownRows(keys) for keys in (known.entities, known.relations)]
-    ignored = literals = 0
+    ignored = literals = comments = 0
     integers = np.ones(2, bool)
     for found in pieces:
         head, tail, size = found.columns[0], found.columns[-1], len(found.columns[0])
@@ -297,6 +299,7 @@ def _encoded(pieces: Iterable[TripleColumns], known: Triples | None, stack: Trip
         stack.add(names[0].rows_of(head), relation_M, names[0].rows_of(tail))
         integers &= found.are_integers
         ignored, literals = max(ignored, found.ignored_columns), literals + found.literals
+        comments += found.comments
     all_entities, all_relations = (rows.keys() for rows in names)
     if known is None:
         all_entities.are_integers, all_relations.are_integers = integers.tolist()
@@ -304,5 +307,6 @@ def _encoded(pieces: Iterable[TripleColumns], known: Triples | None, stack: Trip
     report = TripleReport(
         num_triples=len(columns[0]), num_entities=len(all_entities), num_relations=len(all_relations),
         duplicates=num_duplicates(*columns), ignored_columns=ignored, literals=literals,
+        comments=comments,
     )  # fmt: skip
     return Triples(*columns, all_entities, all_relations, report)

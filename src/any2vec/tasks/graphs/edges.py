@@ -65,7 +65,9 @@ def typed_edges(
     columns = options.use_columns
     if where not in (TRIPLES, LAST):
         columns = _columns(source, form, where, columns)
-    reading = TripleOptions(delimiter=options.delimiter, header=options.header, use_columns=columns)
+    reading = TripleOptions(
+        delimiter=options.delimiter, header=options.header, comment=options.comment, use_columns=columns
+    )
     found = read_triples(source, reading, is_relation_last=where == LAST, progress=as_reading(stage))
     name = display(str(source)) if is_file else "The graph"
     is_text = is_file and not is_columns and not Path(source).is_dir()

@@ -17,7 +17,7 @@ from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.train.in_memory.program import InMemoryProgram
 from any2vec.train.loop import LocalDriver
 from any2vec.train.progress import Recorder
-from any2vec.train.result import Result
+from any2vec.train.result import Result, comments_remark, remarks
 from any2vec.train.spec import Request
 
 
@@ -67,4 +67,6 @@ class RecommendProgram(InMemoryProgram):
         return Result(embeddings, scorer=scorer, parts=scorer.parts())
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
-        return {"users": len(self.data.users)}
+        return {
+            "users": len(self.data.users), "warnings": [*remarks(self.metadata), *comments_remark(self.metadata)],
+        }  # fmt: skip

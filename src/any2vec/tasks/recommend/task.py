@@ -74,7 +74,8 @@ class Recommend(Task):
         data = read_interactions(spec.data, spec.reading.get("interactions"), progress=as_reading(hooks.stage))
         _check_several(spec.model, data.report.num_users, data.report.num_items)
         digest = fingerprint(data.indptr, data.item_E, data.weight_E, data.users.arena, data.items.arena)
-        metadata = {"kind": "interactions", **data.report.as_dict(), "digest": digest}
+        said = {name: value for name, value in data.report.as_dict().items() if value or name != "comments"}
+        metadata = {"kind": "interactions", **said, "digest": digest}
         return PreparedInteractions(data, metadata)
 
     def program(self, request: Request, data: Any, transport: Transport) -> Any:

@@ -27,7 +27,7 @@ from any2vec.sync.options.row_cache import CachedRows
 from any2vec.tables.cache.cached_table import CachedTable, gather_tables
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import ChangedTable
-from any2vec.tasks.triples.prepare import PreparedTriples
+from any2vec.tasks.triples.prepare import PreparedTriples, remarks_on
 from any2vec.tasks.triples.program import TripleProgram, fresh_relations, start_entities, try_kernels
 from any2vec.train.in_memory.hosts import gather_numbers
 from any2vec.train.in_memory.program import InMemoryProgram
@@ -154,6 +154,7 @@ class CachedTriples(TripleProgram):
         return {
             "relations": len(self.triples.relations),
             "num_negatives": self.request.spec.model.negatives_of(num_entities) or num_entities,
+            "warnings": remarks_on(self.metadata),
             "hosts": self.transport.hosts, "cache": self._options.cache,
             "rounds_per_epoch": self._options.rounds_per_epoch,
             **{name: summed([host[name] for host in by_host]) for name in by_host[0]},

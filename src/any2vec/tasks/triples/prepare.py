@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from any2vec.errors import DataError, InputError
+from any2vec.train.result import comments_remark, remarks
 from any2vec.types import Stage, as_reading
 
 if TYPE_CHECKING:
@@ -63,4 +64,12 @@ def prepare_triples(
         triples.tail,
         *(keys.arena for keys in (triples.entities, triples.relations)),
     )
-    return PreparedTriples(triples, {"kind": "triples", **triples.report.as_dict(), "digest": digest})
+    said = {name: value for name, value in triples.report.as_dict().items() if value or name != "comments"}
+    return PreparedTriples(triples, {"kind": "triples", **said, "digest": digest})
+
+
+def remarks_on(metadata: dict[str, Any]) -> list[str]:
+    """As `remarks` of a run, but triples given more than once are kept."""
+    count = metadata["duplicates"]
+    again = [f"triples given more than once, each counts: {count:,}"] if count else []
+    return [*again, *comments_remark(metadata), *remarks(metadata | {"duplicates": 0})]

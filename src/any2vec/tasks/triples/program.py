@@ -26,7 +26,7 @@ from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.table_replicas import TableReplicas
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tasks.triples.inspector import TripleInspector
-from any2vec.tasks.triples.prepare import PreparedTriples
+from any2vec.tasks.triples.prepare import PreparedTriples, remarks_on
 from any2vec.train.in_memory.hosts import metrics_of_rounds
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
 from any2vec.train.loop import LocalDriver
@@ -166,6 +166,7 @@ class TripleProgram(InMemoryProgram):
         own = {
             "relations": len(self.triples.relations),
             "num_negatives": self.request.spec.model.negatives_of(num_entities) or num_entities,
+            "warnings": remarks_on(self.metadata),
         }
         if isinstance(self.driver, LocalDriver):
             return own | dict(self.request.spec.storage.metrics_of_whole())

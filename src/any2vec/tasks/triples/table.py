@@ -27,7 +27,7 @@ from any2vec.tables.disk.partition_exchange import AllPartitions
 from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.tasks.triples.batches import WindowLearner
 from any2vec.tasks.triples.budget import WINDOW, size_of_triples
-from any2vec.tasks.triples.prepare import PreparedTriples
+from any2vec.tasks.triples.prepare import PreparedTriples, remarks_on
 from any2vec.tasks.triples.program import TripleProgram, fresh_relations, start_entities, try_kernels
 from any2vec.train.frame import Program
 from any2vec.train.out_of_core.program import TableProgram
@@ -116,6 +116,7 @@ class TripleTableProgram(TableProgram):
         return {
             "relations": len(self.triples.relations),
             "num_negatives": self.learner.num_negatives or resident,
+            "warnings": remarks_on(self.metadata),
         }
 
     def result(self, store: PartitionStore | AllPartitions) -> StoredTable:
