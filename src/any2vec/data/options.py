@@ -113,7 +113,9 @@ def check_delimiter(delimiter: str | None) -> None:
 
 
 def check_comment(comment: Any) -> None:
-    """InputError unless it is characters that may start a comment line, or none."""
+    """InputError unless it is characters that may start a comment line, an empty string, or None: the usual ones."""
+    if comment is None:
+        return
     if not isinstance(comment, str) or not comment.isascii() or any(mark in comment for mark in " \t\r\n\0"):
         raise InputError(f"comment must hold ASCII characters other than white space, got {comment!r}.")
 
@@ -229,8 +231,8 @@ class TripleOptions:
     """tab, comma, semicolon, pipe, space or one character"""
     header: bool | None = None
     """the first line names the columns; by default guessed"""
-    comment: str = "#"
-    """characters that start a comment line"""
+    comment: str | None = None
+    """characters that start a comment line; by default #"""
     use_columns: str | None = None
     """of a table: head,relation,tail; by default by name"""
 

@@ -26,8 +26,8 @@ class InteractionOptions:
     """tab, comma, semicolon, pipe, space or one character; by default guessed"""
     header: bool | None = None
     """the first line names the columns; by default guessed"""
-    comment: str = "#"
-    """characters that start a comment line"""
+    comment: str | None = None
+    """characters that start a comment line; by default #"""
     use_columns: str | None = None
     """user,item[,weight], names or, without a header, numbers from 1; by default by name, else the first two"""
 

@@ -26,6 +26,7 @@ WEIGHTS = {"weight", "count", "counts", "plays", "quantity", "confidence"}
 _PIECE = 1 << 24
 """bytes of text that are read at a time"""
 _TABLE_ROWS = 1 << 20
+_COMMENT = "#"
 _SHOWN = 60
 
 
@@ -68,9 +69,9 @@ def columns_of(
 
 def _of_text(name: str, options: InteractionOptions, progress: ProgressCall | None) -> Iterator[Columns]:
     lines = comments = 0
-    form = None
+    form, marks = None, _COMMENT if options.comment is None else options.comment
     for whole in whole_lines(display(name), text_blocks(name, progress, _PIECE)):
-        text, left_out = without_comments(whole, options.comment)
+        text, left_out = without_comments(whole, marks)
         comments, is_first = comments + left_out, form is None
         if form is None and (said := first_lines(np.frombuffer(text, np.uint8), "")):
             form = _form(said, name, options)

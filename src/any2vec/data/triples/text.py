@@ -17,6 +17,7 @@ from any2vec.data.io.files import display, whole_lines, without_comments
 from any2vec.data.options import DELIMITERS, ProgressCall, TripleOptions
 from any2vec.errors import DataError
 
+COMMENT = "#"
 RELATIONS = {"relation", "predicate", "rel", "r", "p", "edge_type", "relation_id"}
 HEADS = {"head", "subject", "src", "source", "h", "s", "from", "entity1", "head_id"}
 TAILS = {"tail", "object", "dst", "target", "t", "o", "to", "entity2", "tail_id"}
@@ -55,7 +56,8 @@ def read_triple_text(
     """
     read: Callable[[_Piece], TripleColumns] | None = None
     found = comments = 0
-    for piece in _pieces(name, options.comment, progress):
+    marks = COMMENT if options.comment is None else options.comment
+    for piece in _pieces(name, marks, progress):
         comments += piece.comments
         if read is None:
             if not (said := first_lines(np.frombuffer(piece.text, np.uint8), "")):
