@@ -184,6 +184,7 @@ def test_a_folder_gives_back_what_was_saved(tmp_path: Path) -> None:
         (b"a\tr\tb\nb\t\xff\n", "is no UTF-8 text"),
         (b"a r b\na r \xff\n", "is no UTF-8 text"),
         (b"a\tr\tb\0\n", "NUL byte"),
+        (b"a,r,b\nb,r,c\rd,r\n", "line 3 has 2 columns"),
     ],
 )
 def test_bad_text_is_reported(text: bytes, said: str, tmp_path: Path) -> None:

@@ -133,6 +133,10 @@ def test_triples() -> None:
     assert tails.tolist() == [embedder.scorer_.tails("e1", "r0", 1)[0][0], embedder.scorer_.tails("e2", "r1", 1)[0][0]]
     assert heads.tolist() == [embedder.scorer_.heads("r0", "e1", 1)[0][0]]
     assert embedder.score(triples[1000:]) == evaluate_triple_file(embedder.scorer_, triples[1000:]).mrr > 0.1
+    columns = {name: [triple[n] for triple in triples] for n, name in ((0, "x"), (2, "y"), (1, "kind"))}
+    train, test = ({name: part[cut] for name, part in columns.items()} for cut in (slice(1000), slice(1000, None)))
+    named = KGEmbedder(model="distmult", dim=8, epochs=8, threads=1, use_columns="x,kind,y").fit(train)
+    assert named.score(test) == embedder.score(triples[1000:])  # by the columns of training
     with pytest.raises(InputError, match="side must be one of tail, head"):
         embedder.predict([("r0", "e1")], side="left")
 

@@ -228,9 +228,9 @@ class FieldCountError(Exception):
         self.row, self.num_fields, self.text = row, num_fields, text
 
     def line(self, text: bytes) -> int:
-        """The line of a text in which that row stands, from 0."""
+        """The line of a text in which that row stands, from 0: of one whose lines end otherwise the row itself."""
         rows = (number for number, line in enumerate(text.split(b"\n")) if line.strip(b"\r"))
-        return next(islice(rows, self.row, None))
+        return next(islice(rows, self.row, None), self.row)
 
 
 def split_lines(
