@@ -195,6 +195,43 @@ def test_a_file_that_is_gone_is_reported_and_the_next_one_read(tmp_path: Path) -
     held.close()
 
 
+def test_the_inode_of_a_removed_file_that_a_new_one_has_got_leads_nobody_past_the_files_between(
+    tmp_path: Path,
+) -> None:
+    """As logrotate with compression on a file system that gives inodes away again."""
+    log = Log(tmp_path)
+    log.write(3, True)
+    reader = Reader(log)
+    reader.batches.close()  # type: ignore[attr-defined]
+    log.path.unlink()  # packed
+    log.path.write_bytes(b"")
+    log.write(60, True)
+    log.rotate()
+    status = log.path.stat()
+    assert reader.position is not None
+    reader.position |= {"device": status.st_dev, "inode": status.st_ino, "changed": 1}
+    reader.begin()
+    reader.poll()
+    assert [text for _, text in reader.lines] == log.expected
+    assert reader.source.metrics()["bad_by"] == {"file gone": 1}
+    reader.batches.close()  # type: ignore[attr-defined]
+
+
+def test_a_file_that_was_copied_and_cut_while_nobody_looked_is_read_to_its_end_in_the_copy(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.write(3, True)
+    reader = Reader(log)
+    reader.batches.close()  # type: ignore[attr-defined]
+    log.write(30, True)
+    (tmp_path / "app.log.1").write_bytes(log.path.read_bytes())
+    log.cut(1)
+    reader.begin()
+    reader.poll()
+    assert [text for _, text in reader.lines] == log.expected
+    assert reader.source.metrics()["bad_by"] == {}
+    reader.batches.close()  # type: ignore[attr-defined]
+
+
 def test_lines_come_while_the_file_grows(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"half a")

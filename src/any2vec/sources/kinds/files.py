@@ -43,7 +43,8 @@ class FollowedFile(PacedSource):
 
     - Rotation: where the name has come to stand for another file that is not empty, the old one is read to its end,
       then the next one (of those whose names begin with its name, by the time of their last change) from its beginning.
-      So a job that was down while files were rotated finds its own one by inode, and those between.
+      So a job that was down while files were rotated finds its own one by inode and by the bytes before its place, and
+      those between.
     - Truncation: where the file is shorter than what was read of it, or the up to 64 bytes before that place are no
       longer the same, it is read from its beginning. What stood there unread is gone, which is counted. A file that is
       rewritten with the same bytes before that place is taken for one that has grown.
@@ -175,23 +176,26 @@ class FollowedFile(PacedSource):
             yield from idle(MOMENT, lambda: self._is_closed)  # type: ignore[misc]
 
     def _found(self, position: Position) -> _Sibling | None:
-        """The file of a position, or the first one behind it."""
+        """The file of a position, or the first one behind it.
+
+        An inode says too little: that of a file that was removed may by now be another's. So the bytes before the place
+        count too, and tell a copy (copytruncate).
+        """
         siblings = self._siblings()
-        for sibling in siblings:
-            if sibling.identity == (position["device"], position["inode"]):
-                return sibling
-        return next((sibling for sibling in siblings if sibling.changed > position["changed"]), None)
+        own = [sibling for sibling in siblings if sibling.identity == (position["device"], position["inode"])]
+        behind = [sibling for sibling in siblings if sibling.changed > position["changed"]]
+        copies = [sibling for sibling in siblings if sibling.changed >= position["changed"]]
+        marked = (sibling for sibling in (*own, *copies) if _is_marked(sibling, position))
+        return next(marked, next(iter((*behind, *own)), None))
 
     def _go_to(self, position: Position) -> None:
         """The place in the file that was opened; its beginning, where the bytes before it are others."""
-        at, marked = int(position["at"]), int(position["marked"])
-        before = os.pread(self._file, marked, at - marked)
-        status = os.fstat(self._file)
-        is_own = _identity(status) == (position["device"], position["inode"])
-        if _mark(before) == position["mark"] and len(before) == marked:
+        before = _before(self._file, position)
+        if before is not None:
+            at = int(position["at"])
             self._start, self._at, self._before = int(position["offset"]) - at, at, before
             self._cutter.tail = before
-        elif is_own:
+        elif _identity(os.fstat(self._file)) == (position["device"], position["inode"]):
             self._rewind()
         else:
             self._tally.bad("file gone")
@@ -240,6 +244,25 @@ class FollowedFile(PacedSource):
 
 def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
+
+
+def _is_marked(sibling: _Sibling, position: Position) -> bool:
+    """Whether a file has the bytes that were before a position's place."""
+    try:
+        file = os.open(sibling.path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return _before(file, position) is not None
+    finally:
+        os.close(file)
+
+
+def _before(file: int, position: Position) -> bytes | None:
+    """The bytes of an open file before a position's place; None: they are others, or fewer."""
+    at, marked = int(position["at"]), int(position["marked"])
+    before = os.pread(file, marked, at - marked)
+    return before if len(before) == marked and _mark(before) == position["mark"] else None
 
 
 def _mark(tail: bytes) -> str:
