@@ -109,7 +109,7 @@ def test_a_freed_row_is_not_trained_as_another_word() -> None:
     vocabulary = StreamVocabulary(max_types=60, max_rows=6, min_count=1, half_life=80, rest=60)
     buffer, random = ReplayBuffer(max_tokens=600), np.random.default_rng(1)
     said: list[list[str]] = []
-    lost = kept = 0
+    lost = kept = freed = 0
     for line in range(400):
         words = [f"w{word}_{line // 15}" for word in random.zipf(1.5, 5).clip(max=20)]
         text_B = np.frombuffer(" ".join(words).encode() + b"\n", np.uint8)
@@ -118,13 +118,15 @@ def test_a_freed_row_is_not_trained_as_another_word() -> None:
         found = buffer.draw(4, vocabulary.birth_V)
         in_use = vocabulary.rows()
         key_of = dict(zip(in_use.tolist(), vocabulary.keys(in_use), strict=True))
-        sentences = np.split(found.tokens, np.flatnonzero(found.tokens < 0)[:-1] + 1)
+        tokens = vocabulary.without_freed(found.tokens)
+        freed += int(np.count_nonzero(tokens != found.tokens))
+        sentences = np.split(tokens, np.flatnonzero(tokens < 0)[:-1] + 1)
         for number, sentence in zip(found.number_N.tolist(), sentences, strict=True):
             for word, row in zip(said[number], sentence[:-1].tolist(), strict=True):
                 lost += row == 6
                 kept += row in key_of
-                assert row == 6 or row not in key_of or key_of[row] == word
-    assert lost > 50 and kept > 50 and vocabulary.births > 30
+                assert row == 6 or key_of.get(row) == word
+    assert lost > 50 and freed > 50 and kept > 50 and vocabulary.births > 30
 
 
 def test_options_that_are_not_legal() -> None:

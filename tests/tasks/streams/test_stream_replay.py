@@ -17,6 +17,10 @@ from any2vec.models.stream.config import StreamCharLstm, StreamSkipGram
 from any2vec.models.stream.skipgram import StreamedSkipGram
 from any2vec.models.stream.token_batch import Sentences, TokenBatch
 from any2vec.sampling.replay import ReplayBuffer
+from any2vec.sources.base.inflow import Inflow
+from any2vec.sources.base.options import SourceOptions
+from any2vec.sources.opening import open_sources
+from any2vec.tasks.stream.batches import Limits, TokenBatches
 from any2vec.tasks.stream.hosts.work_queue import QueueLearner
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.replay import Replay
@@ -104,6 +108,28 @@ def test_losses_decide_what_is_drawn_two_batches_later() -> None:
         known = np.flatnonzero(losses >= 0.01)
         owed.append(([numbers[n] for n in known], losses[known].tolist()))
     assert len({*twin.priority.values()}) > 5, "or nothing was learned"
+
+
+@pytest.mark.parametrize("replay", [0.0, 1.0])
+def test_words_that_have_lost_their_rows_are_trained_as_none(replay: float) -> None:
+    """Whether within the batch that they stand in, or before they are replayed."""
+    vocabulary, trained = StreamVocabulary(max_types=40, max_rows=8, min_count=1, rest=1000), []
+    numbers = np.random.default_rng(4).zipf(1.3, (400, 6)) % 60
+
+    def prepare(tokens: np.ndarray, vocabulary: StreamVocabulary) -> None:
+        row_R = np.unique(tokens[(tokens >= 0) & (tokens < 8)])
+        trained.append(bool(np.isin(row_R, vocabulary.rows()).all()))
+
+    lines = [" ".join(f"w{number}" for number in row) for row in numbers]
+    buffer = ReplayBuffer(max_tokens=500)
+    with Inflow(open_sources([lines], SourceOptions())) as inflow:
+        batches = TokenBatches(
+            inflow, None, vocabulary, subsample=0.0, batch_bytes=300, linger=0, limits=Limits(), keeps_ids=False,
+            prepare=prepare, replay=Replay(buffer, replay) if replay else None,
+        )  # fmt: skip
+        replayed = [work.payload.is_replayed for work in batches if not work.payload.is_idle]
+    assert len(trained) == len(replayed) > 20 and any(replayed) == bool(replay)
+    assert all(trained)
 
 
 def test_a_run_by_losses_goes_on_to_the_same_bits(text: Path, tmp_path: Path) -> None:

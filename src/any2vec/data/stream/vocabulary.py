@@ -280,6 +280,18 @@ class StreamVocabulary:
         """The rows in use, int64, ascending."""
         return np.flatnonzero(self._type_V >= 0)
 
+    def without_freed(self, token_P: np.ndarray) -> np.ndarray:
+        """Tokens int32 (P,) of `encode` in which a word whose row has been freed since has none: max_rows."""
+        if not self._mark[counting.NUM_RESTING]:
+            return token_P
+        place_N = np.flatnonzero((token_P >= 0) & (token_P < self.max_rows))
+        freed_N = place_N[self._type_V[token_P[place_N]] < 0]
+        if not len(freed_N):
+            return token_P
+        found = token_P.copy()
+        found[freed_N] = self.max_rows
+        return found
+
     def born(self) -> np.ndarray:
         """The rows int64 (N,), ascending, that were given to a word since the last call: start them afresh."""
         row_N = np.sort(self._born_V[: self._mark[counting.NUM_BORN]]).astype(np.int64)
@@ -327,7 +339,7 @@ class StreamVocabulary:
     # ---- words
 
     def keys(self, rows: np.ndarray) -> Keys:
-        """The words of rows in use, in that order. O(T)."""
+        """The words of rows in use, in that order; others have none (`without_freed`). O(T)."""
         return self._words(self._type_V[rows])
 
     def _words(self, type_N: np.ndarray) -> Keys:

@@ -229,6 +229,8 @@ class TokenBatches:
         return replace(made, is_replayed=True, sentences=sentences)
 
     def _batch(self, tokens: np.ndarray, born: np.ndarray, words: int, lines: tuple[LinesOf, ...]) -> TokenBatch:
+        # Freed by the end of the batch, or since it was trained for the first time: nobody can spell such a word.
+        tokens = self.vocabulary.without_freed(tokens)
         tokens.flags.writeable = False  # one type for the kernels, whoever made the array
         keep_V = self._keep_of_now(born)
         known = tokens[(tokens >= 0) & (tokens < keep_V.size)]
