@@ -25,6 +25,8 @@ from any2vec.models.stream.char_lstm import StreamedCharLstm, step_loss
 from any2vec.models.stream.char_step import BatchWords, make_step
 from any2vec.models.stream.config import StreamCharLstm
 from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.tasks.stream.options import StreamOptions
+from any2vec.tasks.stream.stream import stream
 from cli_runs import done, refused
 from naive.skipgram.char_lstm import Reader, loss_of_pairs
 
@@ -68,6 +70,30 @@ def test_every_distinct_prefix_is_there_once(seed: int) -> None:
                 at = int(levels[depth - 1].inner_P[levels[depth].parent_N[at]]) if depth else 0
             assert bytes(spelled[:0:-1]).decode() == words[word] and spelled[0] == END
     assert sorted(int(word) for level in levels for word in level.word_W) == list(range(len(words)))
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_words_that_begin_alike_for_as_far_as_they_are_read_have_one_vector(reading: str) -> None:
+    words = ["ab", "=" * (MOST_BYTES + 6), "b", "=" * (MOST_BYTES + 15), "=" * MOST_BYTES, "=" * (MOST_BYTES - 1)]
+    for level in prefixes(*spell(Keys.of(words))):
+        assert len(level.symbol_N) == len({*zip(level.symbol_N.tolist(), level.parent_N.tolist(), strict=True)})
+    net = CharGenerator(7, 12, 5, reading, seed=3)
+    with torch.no_grad():
+        vectors = net(tries_of(words, reading), len(words)).numpy()
+    np.testing.assert_allclose(vectors, net.encoder().make(words), rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(vectors[[1, 3]], vectors[[4, 4]])
+    assert len(np.unique(vectors, axis=0)) == 4
+
+
+def test_a_stream_with_rules_of_a_text_is_trained() -> None:
+    """Two words of more bytes than are read, in one batch."""
+    lines = ["tea is in the pot", "=" * 70, "=" * 79, "the cup is for tea"] * 50
+    result = stream(
+        StreamCharLstm(dim=8, hidden=8, byte_dim=4, batch_pairs=64, device="cpu", subsample=0), [lines],
+        options=StreamOptions(min_count=2, threads=1), storage="50MB",
+    )  # fmt: skip
+    assert result is not None and result.summary["words"] == 600
+    np.testing.assert_array_equal(result.embeddings["=" * 70], result.embeddings["=" * 79])
 
 
 @pytest.mark.parametrize("reading", READINGS)

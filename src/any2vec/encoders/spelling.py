@@ -50,7 +50,7 @@ class Level:
     inner_P: np.ndarray
     """int64: those among them that go on, ascending"""
     whole_W: np.ndarray
-    """int64: those that are whole words"""
+    """int64: those that are whole words, one for each word"""
     word_W: np.ndarray
     """int64: which ones"""
 
@@ -64,7 +64,7 @@ def tries(symbol_US: np.ndarray, size_U: np.ndarray, reading: str) -> list[list[
 
 
 def prefixes(symbol_US: np.ndarray, size_U: np.ndarray) -> list[Level]:
-    """The distinct prefixes of distinct words by length: what words begin with alike is read once."""
+    """The distinct prefixes of words by length: what words begin with alike is read once, as are words spelled alike."""
     order = np.lexsort(symbol_US.T[::-1])
     symbol_US, size_U = symbol_US[order], size_U[order]
     differs = symbol_US[1:] != symbol_US[:-1]
@@ -78,13 +78,13 @@ def prefixes(symbol_US: np.ndarray, size_U: np.ndarray) -> list[Level]:
         is_new[:1] = True
         first = active[is_new]
         node_A = np.cumsum(is_new) - 1
-        is_whole = size_U[first] == length
-        inner_P, whole_W = np.flatnonzero(~is_whole), np.flatnonzero(is_whole)
+        is_inner, is_end = size_U[first] > length, size_U[active] == length
+        inner_P, whole_W = np.flatnonzero(is_inner), node_A[is_end]
         found.append(
             Level(
-                symbol_US[first, length - 1].astype(np.int64), before_U[first], inner_P, whole_W, order[first[is_whole]]
+                symbol_US[first, length - 1].astype(np.int64), before_U[first], inner_P, whole_W, order[active[is_end]]
             )
         )
-        rank_N = np.cumsum(~is_whole) - 1
+        rank_N = np.cumsum(is_inner) - 1
         before_U[active] = rank_N[node_A]
     return found
