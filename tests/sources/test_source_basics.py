@@ -85,6 +85,15 @@ def test_the_longest_line_is_kept_and_a_longer_one_not() -> None:
     assert cut([longest + b"\nz\n"])[0] == [(0, longest + b"\n"), (MOST_LINE + 1, b"z\n")]
 
 
+@pytest.mark.parametrize("size", [BLOCK, BLOCK // 2 + 7, 40_001])
+@pytest.mark.parametrize("more", [1, 40_000, BLOCK, BLOCK + 1])
+def test_a_line_is_too_long_however_its_bytes_come(size: int, more: int) -> None:
+    text = b"a b\n" + b"y" * (MOST_LINE + more - 1) + b"\r\n" + b"c\n"
+    found, tally = cut([text[start : start + size] for start in range(0, len(text), size)])
+    assert found == naive.cut(text) == [(0, b"a b\n"), (len(text) - 2, b"c\n")]
+    assert tally.metrics()["bad_by"] == {"line too long": 1}
+
+
 def test_a_rate_cuts_smaller_batches() -> None:
     cutter = LineCutter(0, SourceOptions(follow=True, rate=10.0), Tally())
     cutter.feed(b"a\nb\nc\nd\ne\n")

@@ -30,7 +30,7 @@ from any2vec.models.stream.config import StreamSkipGram
 from any2vec.models.stream.skipgram import StreamedSkipGram
 from any2vec.models.stream.token_batch import GAP, TokenBatch
 from any2vec.sources.base.cutter import LineBatch
-from any2vec.sources.base.options import SourceOptions
+from any2vec.sources.base.options import MOST_LINE, SourceOptions
 from any2vec.sources.base.records import SeenLines
 from any2vec.tasks.stream import progress as stream_progress
 from any2vec.tasks.stream.batches import Limits, TokenBatches
@@ -433,6 +433,14 @@ def test_memory_bounds_the_words(tmp_path: Path) -> None:
     assert room.max_rows < 5000 and room.max_types < 5000
     keys = set(found.embeddings.keys)
     assert {"ever", "always"} <= keys and len(keys) <= room.max_rows and found.summary["types"] <= room.max_types
+
+
+def test_the_longest_line_ends_any_batch() -> None:
+    lines = ["tea " * 24 + "tea", "tea " * (MOST_LINE // 4)]  # 100 and 1 MiB + 1 bytes with their line feeds
+    assert len(lines[1]) == MOST_LINE
+    options = StreamOptions(batch_bytes=101, min_count=1, threads=1)
+    result = stream(StreamSkipGram(dim=4), [lines], options=options, storage="5MB")
+    assert result is not None and result.summary["words"] == 25 + MOST_LINE // 4 and result.summary["steps"] == 1
 
 
 def test_records_are_rotated(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

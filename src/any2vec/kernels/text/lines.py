@@ -10,9 +10,9 @@ import numpy as np
 from any2vec.kernels.common.jit import jit
 from any2vec.kernels.common.rng import mix64
 
-NUM_LINES, USED, WITH_NUL, NOT_UTF8 = 0, 1, 2, 3
-FOUND_SIZE = 4
-"""fields of what `cut_lines` says, int64 (FOUND_SIZE,): lines and bytes written, lines left out, lines kept as is"""
+NUM_LINES, USED, TOO_LONG, WITH_NUL, NOT_UTF8 = range(5)
+FOUND_SIZE = 5
+"""fields of what `cut_lines` says, int64 (FOUND_SIZE,): lines and bytes written, lines left out (two), kept as is"""
 
 _NEWLINE, _RETURN = 10, 13
 _ZERO = np.uint64(0)
@@ -25,6 +25,7 @@ def cut_lines(
     look: int,
     stop: int,
     offset: int,
+    most: int,
     key: np.uint64,
     is_by_text: bool,
     text_B: np.ndarray,
@@ -36,11 +37,11 @@ def cut_lines(
     """Copy the whole lines of block_B[begin:stop] to text_B, each with its line feed; return where the rest begins.
 
     block_B uint8; the first `look - begin` bytes are known to hold no line feed; `offset` is the number of the byte at
-    `begin` in its stream. A line of white space alone is left out; one with a NUL byte is left out and counted. A line
-    feed may have a carriage return before it. A key is `mix64(key ^ offset of the line)`, or (is_by_text) the hash of
+    `begin` in its stream. A line of white space alone is left out; one of more than `most` bytes before its line feed,
+    or with a NUL byte, is left out and counted. A line feed may have a carriage return before it. A key is `mix64(key ^ offset of the line)`, or (is_by_text) the hash of
     the line's bytes as in `hash_strings.hash_rows`. Stops when the N lines are full; text_B holds stop - begin bytes.
     """
-    lines = used = with_nul = not_utf8 = 0
+    lines = used = too_long = with_nul = not_utf8 = 0
     while lines < stop_N.size:
         end = look
         while end < stop and block_B[end] != _NEWLINE:
@@ -49,6 +50,9 @@ def cut_lines(
             break
         first = begin
         begin = look = end + 1
+        if end - first > most:
+            too_long += 1
+            continue
         last = end - 1 if end > first and block_B[end - 1] == _RETURN else end
         highest, nuls, letters = np.int64(0), 0, 0
         for at in range(first, last):
@@ -110,6 +114,7 @@ def cut_lines(
         lines += 1
     found[NUM_LINES] = lines
     found[USED] = used
+    found[TOO_LONG] += too_long
     found[WITH_NUL] += with_nul
     found[NOT_UTF8] += not_utf8
     return begin

@@ -173,9 +173,10 @@ class LineCutter:
         start = self.offset - self._begin  # so that a byte's place in the block plus this is its number
         found = np.zeros(kernels.FOUND_SIZE, np.int64)
         begin = kernels.cut_lines(
-            self._block_B, self._begin, self._look, self._stop, start, self._key, self._options.dedup == "text",
-            self._text_B, self._stop_N, self._key_N, self._offset_N, found,
+            self._block_B, self._begin, self._look, self._stop, start, MOST_LINE, self._key,
+            self._options.dedup == "text", self._text_B, self._stop_N, self._key_N, self._offset_N, found,
         )  # fmt: skip
+        self._tally.bad("line too long", int(found[kernels.TOO_LONG]))
         self._tally.bad("NUL bytes", int(found[kernels.WITH_NUL]))
         self._tally.bad("not UTF-8", int(found[kernels.NOT_UTF8]))
         lines, used = int(found[kernels.NUM_LINES]), int(found[kernels.USED])

@@ -207,8 +207,9 @@ class StreamProgram(Program):
     def _batches(self) -> TokenBatches:
         spec, checkpoint = self.request.spec, self.checkpoint
         options, reading = spec.run, spec.reading["sources"]
-        # A row that changes its word does so between two batches; no batch has more words than this.
-        rest = (options.batch_bytes + MOST_LINE) // 2
+        # A row that changes its word does so between two batches. No batch has more words than this: a word has a byte
+        # and a blank, and the last line of a batch and its line feed may come to a byte less than the batch.
+        rest = (options.batch_bytes + MOST_LINE + 1) // 2
         vocabulary = StreamVocabulary(
             max_types=self.room.max_types, max_rows=self.room.max_rows, min_count=options.min_count,
             half_life=options.half_life, rest=rest, text=spec.reading["text"],
