@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ import pytest
 from any2vec.data.options import TextOptions
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.embeddings import Embeddings
-from any2vec.errors import DataError, FormatError, InputError, StorageError
+from any2vec.errors import DataError, FormatError, HostError, InputError, StorageError
 from any2vec.formats import snapshots
 from any2vec.kernels.common.alias import build_alias
 from any2vec.kernels.common.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
@@ -29,6 +30,7 @@ from any2vec.models.stream import skipgram as streamed_skipgram
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.models.stream.skipgram import StreamedSkipGram
 from any2vec.models.stream.token_batch import GAP, TokenBatch
+from any2vec.options.hosts import HostOptions
 from any2vec.sources.base.cutter import LineBatch
 from any2vec.sources.base.options import MOST_LINE, SourceOptions
 from any2vec.sources.base.records import SeenLines
@@ -36,8 +38,9 @@ from any2vec.tasks.stream import progress as stream_progress
 from any2vec.tasks.stream.batches import Limits, TokenBatches
 from any2vec.tasks.stream.models import budget
 from any2vec.tasks.stream.options import StreamOptions
+from any2vec.tasks.stream.program import StreamProgram
 from any2vec.tasks.stream.stream import StreamResult, stream
-from any2vec.train.checkpoint import FILE
+from any2vec.train.checkpoint import FILE, load_checkpoint
 from cli_runs import done, refused
 from naive.skipgram.skipgram import train_skipgram_block as naive_block
 
@@ -488,6 +491,52 @@ def test_a_folder_is_never_taken_by_mistake(text: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / FILE).write_bytes(b"\x20\0\0\0\0\0\0\0{}")
     with pytest.raises(FormatError, match="Start again with --overwrite"):
         train(text, tmp_path / "out", resume=True)
+
+
+@pytest.mark.parametrize("hosts", [None, 2])
+def test_a_request_that_is_refused_leaves_the_former_stream(text: Path, tmp_path: Path, hosts: int | None) -> None:
+    out = tmp_path / "out"
+    train(text, out, steps=2)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    options = StreamOptions(overwrite=True, threads=1)
+    with pytest.raises(InputError, match="Each source is read once"):
+        stream("skipgram", [str(text), str(text)], out=out, options=options, storage="20MB", hosts=hosts)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_torchrun_starts_again_without_overwrite(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = train(text, checkpoint_seconds=1e-9)
+    train(text, tmp_path / "out", steps=5)
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    read = Mock(wraps=load_checkpoint)
+    monkeypatch.setattr("any2vec.train.frame.load_checkpoint", read)
+    found = train(text, tmp_path / "out", overwrite=True)
+    assert read.called and found.summary["words"] == whole.summary["words"]
+    assert sum(one["lines"] for one in found.summary["sources"].values()) == 3000
+    np.testing.assert_array_equal(found.embeddings.vectors, whole.embeddings.vectors)
+    train(text, overwrite=False)  # no folder, nothing to go on from
+
+
+@pytest.mark.parametrize(("hosts", "allowed"), [(HostOptions(hosts=1, restarts=1), "0"), (None, "1")])
+def test_hosts_that_may_be_started_again_do_not_take_the_former_stream_for_their_own(
+    hosts: HostOptions | None, allowed: str, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where one is lost before the first checkpoint; by our restarts, and by torchrun's."""
+    out, options = tmp_path / "out", StreamOptions(overwrite=True, threads=1)
+    train(text, out, steps=2)
+
+    def lose(*given: Any) -> int:
+        assert not (out / FILE).exists()
+        raise HostError("Rank 1 was killed.")
+
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", allowed)
+    monkeypatch.setattr("any2vec.train.launch.carry_out", lose)
+    monkeypatch.setattr(StreamProgram, "compile", lose)
+    with pytest.raises(DataError):
+        stream("skipgram", f"{text}.nowhere", out=out, options=options, hosts=hosts)
+    assert (out / FILE).exists()
+    with pytest.raises(HostError, match="was killed"):
+        stream("skipgram", str(text), out=out, options=options, hosts=hosts)
 
 
 def test_a_checkpoint_that_has_changed_is_not_gone_on_from(text: Path, tmp_path: Path) -> None:

@@ -54,10 +54,7 @@ class Inflow:
         most_bytes: int = MOST_BYTES,
         in_step: bool = False,
     ) -> None:
-        names = [source.name for source in sources]
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise InputError(f"Each source is read once, got {twice[0]} twice; leave one out.")
+        check_names(sources)
         self._workers = [_Worker(source, (positions or {}).get(source.name)) for source in sources]
         self._most_bytes = most_bytes
         self._in_step = in_step
@@ -175,6 +172,14 @@ class Inflow:
             worker.lines += len(batch)
             self._condition.notify_all()
         return True
+
+
+def check_names(sources: Sequence[Source]) -> None:
+    """InputError unless the names of sources differ."""
+    names = [source.name for source in sources]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InputError(f"Each source is read once, got {twice[0]} twice; leave one out.")
 
 
 def _warned(error: BaseException) -> str:

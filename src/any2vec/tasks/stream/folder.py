@@ -15,7 +15,7 @@ from any2vec.formats.snapshots import FOLDER, remove_snapshots
 from any2vec.tasks.stream.progress import LOG
 from any2vec.train.checkpoint import FILE, Checkpoint, remove_checkpoint
 from any2vec.train.progress import rotated_log
-from any2vec.train.run_folder import new_folder, remove_files, write_about
+from any2vec.train.run_folder import new_folder, own_folder, remove_files, write_about
 
 FORMAT = "any2vec-stream"
 ABOUT, IDS = "stream.json", "trained.ids"
@@ -75,6 +75,19 @@ def stream_folder(
             _clear(out, LOG, rotated_log(out / LOG).name, IDS)
         write_stream(out, about)
         yield checkpoint
+
+
+def forget_former(out: Path) -> None:
+    """Remove the checkpoint of the stream that is to be replaced, before hosts begin that may be started again.
+
+    They then go on from a checkpoint, which must be their own.
+
+    Raises:
+        StorageError: another process has the folder, or it holds something else, or it cannot be written.
+    """
+    with own_folder(out):
+        check_stream_folder(out, resume=False, overwrite=True)
+        remove_checkpoint(out / FILE)
 
 
 def write_stream(out: Path, about: dict[str, Any]) -> None:

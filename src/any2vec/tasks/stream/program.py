@@ -20,7 +20,7 @@ from any2vec.machine import peak_resident_bytes, resident_bytes
 from any2vec.models.stream.learner import StreamLearner
 from any2vec.models.words.too_little import too_little
 from any2vec.sampling.replay import ReplayBuffer
-from any2vec.sources.base.inflow import Inflow
+from any2vec.sources.base.inflow import Inflow, check_names
 from any2vec.sources.base.options import MOST_LINE
 from any2vec.sources.base.records import SeenLines
 from any2vec.sources.base.source import Source
@@ -59,6 +59,7 @@ class StreamProgram(Program):
     def __init__(self, request: Request, transport: Transport) -> None:
         super().__init__(request, transport)
         self.sources = _opened(request)
+        check_names(self.sources)
         if transport.hosts > 1:
             from any2vec.sources.crawl.source import Crawler
 

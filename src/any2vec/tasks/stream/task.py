@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from any2vec.cluster.launch.join import joined
+from any2vec.cluster.launch.join import joined, restarts
 from any2vec.errors import InputError
 from any2vec.sync.options.streams import StreamAgreement
 from any2vec.tasks.stream.settings import memory_bytes, stream_settings
@@ -134,10 +134,17 @@ class Streams(Task):
         return StreamProgram(request, transport) if transport.rank == 0 else TrainerProgram(request, transport)
 
     def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
+        from any2vec.sources.base.inflow import check_names
         from any2vec.sources.opening import open_sources
 
-        for source in open_sources(spec.data, spec.reading["sources"], spec.run.seed):
+        sources = open_sources(spec.data, spec.reading["sources"], spec.run.seed)
+        for source in sources:
             source.close()  # whatever is wrong with an address is said here, before anything starts
+        check_names(sources)
+        if spec.run.overwrite and (spec.hosts.restarts or restarts()[1]):
+            from any2vec.tasks.stream.folder import forget_former
+
+            forget_former(spec.run.out)
         return spec
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
