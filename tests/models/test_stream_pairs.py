@@ -72,10 +72,12 @@ def test_exact_weights_equal_the_twin_for_any_cut(seed: int, size: int, window: 
 
 @pytest.mark.parametrize("half_life", [BLOCK // 300, 1000, 30_000])
 def test_weights_fade(half_life: int) -> None:
-    """Also when the unit has grown so far that all is divided by it."""
+    """Also when the unit has grown so far that all is divided by it; and whatever the positions of training are."""
     tokens, offset = sentences(np.random.default_rng(1), 3 * BLOCK, ROWS), 10**9 + 7
     pairs = StreamPairs(max_rows=ROWS, budget_bytes=1 << 13, window=3, half_life=half_life)
-    add(pairs, tokens, offset)
+    cut = int(np.flatnonzero(tokens < 0)[500]) + 1
+    add(pairs, tokens[:cut], offset)
+    add(pairs, tokens[cut:], offset + 100_000)
     expected = np.zeros((ROWS, ROWS))
     for pair, weight in naive.weights(tokens.tolist(), [ALL] * ROWS, int(KEY), 3, offset, half_life).items():
         expected[pair] = weight
@@ -157,6 +159,8 @@ def test_recalled_pairs_go_on_alike(half_life: int | None) -> None:
     np.testing.assert_array_equal(table(one), table(other))
     np.testing.assert_array_equal(one.sum_V, other.sum_V)
     assert (one.error, one.num_pairs) == (other.error, other.num_pairs)
+    with pytest.raises(FormatError, match="start again with --overwrite"):
+        other.load_state_dict(one.state_dict() | {"base": np.zeros(1, np.int64)})
     with pytest.raises(FormatError, match="same settings"):
         StreamPairs(max_rows=rows, budget_bytes=2 * LEAST, half_life=half_life).load_state_dict(one.state_dict())
 

@@ -78,6 +78,13 @@ def test_pairs_are_counted_once_over_resumes_replays_and_hosts(text: Path, tmp_p
     assert _kept(tmp_path / "again") == counted
 
 
+def test_what_fades_depends_on_the_stream_alone(text: Path, tmp_path: Path) -> None:
+    """Not on its batches, nor on what is replayed between them."""
+    for name, options in {"one": {}, "small": {"batch_bytes": 500}, "replayed": {"replay": 2.0}}.items():
+        train(text, tmp_path / name, half_life=3000, **options)
+    assert _kept(tmp_path / "one") == _kept(tmp_path / "small") == _kept(tmp_path / "replayed")
+
+
 def _kept(folder: Path) -> float:
     """The weight of all pairs that a checkpoint holds."""
     from any2vec.formats.safetensors_file import read_arrays

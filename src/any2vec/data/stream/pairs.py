@@ -76,6 +76,8 @@ class StreamPairs:
         self._salt = stream_key(seed, 0)
         self._sum_V = np.zeros(max_rows)
         self._birth_V = np.full(max_rows, -1, np.int64)
+        self.position = 0
+        """words and ends of lines so far: by it weights fade, however the stream is cut into batches"""
         self._base, self._unit, self._total = 0, 1.0, 0.0
         self._key_B = np.empty(max(_KEYS, 4 * window), np.uint64)
         self._row_T = np.arange(max_rows + 1, dtype=np.int32)
@@ -86,8 +88,8 @@ class StreamPairs:
     def add(self, tokens: np.ndarray, keep_V: np.ndarray, key: np.uint64, offset: int, birth_V: np.ndarray) -> None:
         """Count the pairs of whole lines as training with these arguments meets them on the average.
 
-        tokens int32 (P,), birth_V int64 (V,): of the vocabulary (`encode`, `birth_V`); offset: position of tokens[0],
-        not before that of the last call; keep_V uint64 (V or fewer,) and key: those of training (`gather_pairs`), where
+        tokens int32 (P,), birth_V int64 (V,): of the vocabulary (`encode`, `birth_V`); offset: that of training,
+        by which words are kept; keep_V uint64 (V or fewer,) and key: those of training (`gather_pairs`), where
         rows beyond keep_V vanish. A pair d places apart weighs W + 1 - d, W times the chance that a window reaches so
         far, in both directions.
         """
@@ -95,15 +97,17 @@ class StreamPairs:
         self._sum_V[self._birth_V != birth_V] = 0
         self._birth_V[:] = birth_V
         near_W, where_W = np.full(self.window, -1, np.int32), np.zeros(self.window, np.int64)
-        at = 0
+        at, before = 0, self.position
         while at < len(tokens):
-            self._set_unit((offset + at) // BLOCK * BLOCK)
-            stop = min(len(tokens), ((offset + at) // BLOCK + 1) * BLOCK - offset)
+            block = (before + at) // BLOCK
+            self._set_unit(block * BLOCK)
+            stop = min(len(tokens), (block + 1) * BLOCK - before)
             while at < stop:
                 at, size = gather_pairs(
                     tokens, at, stop, offset, self._row_T, keep_V, key, near_W, where_W, self._key_B
                 )
                 self._put(size)
+        self.position += len(tokens)
 
     def _put(self, size: int) -> None:
         done = 0
@@ -211,7 +215,7 @@ class StreamPairs:
         """All that is needed to go on from here, as arrays."""
         used = self._pair_S != 0
         return {
-            "settings": np.array(self._settings(), np.int64), "base": np.array([self._base], np.int64),
+            "settings": np.array(self._settings(), np.int64), "base": np.array([self._base, self.position]),
             "value": np.array([self._unit, self._total, self.is_exact]),
             "pair": self._pair_S[used], "weight": self._weight_S[used], "cell": self._cell_RH.copy(),
             "sum": self._sum_V.copy(), "birth": self._birth_V.copy(),
@@ -229,7 +233,12 @@ class StreamPairs:
                 f"The stored pairs have (max_rows, window, half_life, seed, slots, cells) = {settings}, these "
                 f"{self._settings()}; go on with the same settings."
             )
-        self._base, (self._unit, self._total, is_exact) = int(state["base"][0]), state["value"].tolist()
+        if len(state["base"]) != 2:
+            raise FormatError(
+                "The stored pairs fade by another count of words, that of a former version; start again with --overwrite."
+            )
+        self._base, self.position = state["base"].tolist()
+        self._unit, self._total, is_exact = state["value"].tolist()
         self.is_exact = bool(is_exact)
         self._pair_S[:], self.num_pairs = 0, len(state["pair"])
         kernel.put_pairs(state["pair"], state["weight"], self._pair_S, self._weight_S)
