@@ -94,6 +94,22 @@ def test_a_line_is_too_long_however_its_bytes_come(size: int, more: int) -> None
     assert tally.metrics()["bad_by"] == {"line too long": 1}
 
 
+def test_no_position_lies_within_a_line_that_is_too_long() -> None:
+    text = b"first\n" + b"x" * (2 * MOST_LINE) + b" tail\nlast\n"
+    cutter, positions = LineCutter(0, SourceOptions(follow=True), Tally()), set()
+    for start in range(0, len(text), BLOCK):
+        cutter.feed(text[start : start + BLOCK])
+        while cutter.cut(dict) is not None:
+            pass
+        positions.add(cutter.offset)
+        assert cutter.tail == text[: cutter.offset][-64:]
+    assert positions == {6, len(text)}
+
+
+def test_a_line_that_is_too_long_may_be_the_last() -> None:
+    assert cut([b"first\n", *[b"x" * BLOCK] * 20])[0] == [(0, b"first\n")]
+
+
 def test_a_rate_cuts_smaller_batches() -> None:
     cutter = LineCutter(0, SourceOptions(follow=True, rate=10.0), Tally())
     cutter.feed(b"a\nb\nc\nd\ne\n")

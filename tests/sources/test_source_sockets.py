@@ -83,6 +83,22 @@ def test_resume_goes_on_at_the_byte_behind_the_last_whole_line() -> None:
     assert source.delivery == "exactly once"
 
 
+def test_resume_goes_on_before_a_line_that_is_too_long_until_its_end_has_come() -> None:
+    stream = b"first\n" + b"x" * (5 << 19) + b" tail\nlast\n"
+
+    def script(connection: socket.socket, number: int) -> None:
+        offset = resumed_at(connection)
+        connection.sendall(stream[offset : offset + (2 << 20)] if number == 0 else stream[offset:])
+
+    with serving(script) as server:
+        source = open_source(f"tcp://127.0.0.1:{server.port}?resume=1", 0, SourceOptions(follow=True))
+        batches = source.batches(None)
+        found = read_lines(batches, 2)
+        batches.close()
+    assert all_texts(found) == [b"first", b"last"]
+    assert all_ids(found) == ["0", str(stream.index(b"last"))]
+
+
 def test_a_server_that_is_not_there_is_given_up_after_its_retries() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -103,7 +103,8 @@ class LineCutter:
     """Cuts a stream of bytes into lines. Feed it (`room`, `fed`), then `cut` until nothing comes.
 
     A line of more than MOST_LINE bytes is skipped up to its end, a line with a NUL byte too, both counted; one that is
-    not UTF-8 is counted and kept: its words are the vocabulary's business. Memory 5 MiB at most.
+    not UTF-8 is counted and kept: its words are the vocabulary's business. While a line is skipped, `offset` stays
+    before it: whoever goes on there finds no rest of it, but the line. Memory 5 MiB at most.
 
     Args:
         number: of the run's sources, which.
@@ -112,7 +113,7 @@ class LineCutter:
 
     def __init__(self, number: int, options: SourceOptions, tally: Tally, offset: int = 0) -> None:
         self.number, self.offset = number, offset
-        """`offset`: bytes of the stream up to the last line that `cut` has given"""
+        """`offset`: bytes of the stream up to the last line that `cut` has given or left out"""
         self.tail = b""
         """the last bytes before `offset`, up to 64"""
         self._options, self._tally = options, tally
@@ -122,7 +123,9 @@ class LineCutter:
         self._stop_N, self._offset_N = np.zeros((2, options.most_lines), np.int64)
         self._key_N = np.zeros(options.most_lines, np.uint64)
         self._begin = self._look = self._stop = 0
-        self._is_skipping = self._is_finished = False
+        self._is_finished = False
+        self._skipped, self._skipped_tail = 0, b""
+        """bytes of a line that is too long and whose end has not come; the last of them, up to 64"""
 
     @property
     def held(self) -> int:
@@ -154,8 +157,10 @@ class LineCutter:
         return found
 
     def finish(self) -> None:
-        """The stream has ended: what stands behind the last line feed is a line."""
-        if self.held:
+        """The stream has ended: what stands behind the last line feed is a line, or the end of one that is skipped."""
+        if self._skipped and not self._skip():
+            self._end_skip()
+        elif self.held:
             self._block_B[self._stop] = 10
             self._stop += 1
             self._is_finished = True
@@ -163,12 +168,13 @@ class LineCutter:
     def restart(self, offset: int) -> None:
         """Another stream begins: what is held is forgotten, and the next byte has this number."""
         self._begin = self._look = self._stop = 0
-        self._is_skipping = self._is_finished = False
+        self._is_finished = False
+        self._skipped, self._skipped_tail = 0, b""
         self.offset, self.tail = offset, b""
 
     def cut(self, position: Callable[[], Position]) -> LineBatch | None:
         """The next lines, `most_lines` at most, or None: there is no whole line. `position` is asked behind them."""
-        if self._is_skipping and not self._skip():
+        if self._skipped and not self._skip():
             return None
         start = self.offset - self._begin  # so that a byte's place in the block plus this is its number
         found = np.zeros(kernels.FOUND_SIZE, np.int64)
@@ -185,8 +191,7 @@ class LineCutter:
             self._look = self._stop
             if self.held > MOST_LINE:
                 self._tally.bad("line too long")
-                self._is_skipping = True
-                self._go_to(self._stop)
+                self._skip()
         if lines == 0:
             return None
         stop_N, key_N, offset_N = self._stop_N[:lines].copy(), self._key_N[:lines].copy(), self._offset_N[:lines].copy()
@@ -196,15 +201,31 @@ class LineCutter:
         end = begin
         if self._is_finished and begin == self._stop > self._begin:  # the last line feed is not of the stream
             end, self._is_finished = begin - 1, False
-        taken = self._block_B[max(self._begin, end - _TAIL) : end].tobytes()
-        self.tail = (self.tail + taken)[-_TAIL:]
+        self.tail = self._tail_of(self.tail, end)
         self.offset += end - self._begin
-        self._begin = begin
-        self._look = max(self._look, begin)
+        self._move_to(begin)
 
     def _skip(self) -> bool:
-        """Drop the rest of a line that is too long; False: its end has not come."""
+        """Drop what has come of a line that is too long; False: its end has not come."""
         ends = np.flatnonzero(self._block_B[self._begin : self._stop] == 10)
-        self._is_skipping = len(ends) == 0
-        self._go_to(self._stop if self._is_skipping else self._begin + int(ends[0]) + 1)
-        return not self._is_skipping
+        end = self._begin + int(ends[0]) + 1 if len(ends) else self._stop
+        self._skipped_tail = self._tail_of(self._skipped_tail, end)
+        self._skipped += end - self._begin
+        self._move_to(end)
+        if not len(ends):
+            return False
+        self._end_skip()
+        return True
+
+    def _end_skip(self) -> None:
+        self.offset += self._skipped
+        self.tail = (self.tail + self._skipped_tail)[-_TAIL:]
+        self._skipped, self._skipped_tail = 0, b""
+
+    def _tail_of(self, before: bytes, end: int) -> bytes:
+        """The last bytes, up to 64, of what was before and the block up to here."""
+        return (before + self._block_B[max(self._begin, end - _TAIL) : end].tobytes())[-_TAIL:]
+
+    def _move_to(self, begin: int) -> None:
+        self._begin = begin
+        self._look = max(self._look, begin)
