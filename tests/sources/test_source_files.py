@@ -232,6 +232,49 @@ def test_a_file_that_was_copied_and_cut_while_nobody_looked_is_read_to_its_end_i
     reader.batches.close()  # type: ignore[attr-defined]
 
 
+def test_a_file_whose_successor_cannot_be_opened_is_waited_for(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.write(3, True)
+    reader = Reader(log)
+    log.rotate()
+    opened, is_refused = os.open, True
+
+    def refusing(path: str, *rest: int) -> int:
+        if is_refused and str(path) == str(log.path):
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *rest)
+
+    with mock.patch("any2vec.sources.kinds.files.os.open", refusing):
+        assert [next(reader.batches) for _ in range(4)] == [None] * 4
+        assert "Permission denied" in reader.source.metrics()["trouble"]
+        is_refused = False
+        reader.poll()
+    assert [text for _, text in reader.lines] == log.expected
+    reader.batches.close()  # type: ignore[attr-defined]
+
+
+def test_a_job_that_does_not_follow_reads_the_files_between_and_ends(tmp_path: Path) -> None:
+    path = tmp_path / "app.log"
+    path.write_bytes(b"old 1\nold 2\nold 3\n")
+    first = read_all(open_source(str(path), 0, WHOLE).batches(None))
+    with path.open("ab") as file:
+        file.write(b"old 4\n")
+    path.rename(tmp_path / "app.log.2")
+    (tmp_path / "app.log.1").write_bytes(b"between\n")
+    os.link(tmp_path / "app.log.1", tmp_path / "app.log.1.copy")
+    path.write_bytes(b"new 1\nnew 2\nnew 3\nnew 4\n")
+    for age, name in enumerate(["app.log.2", "app.log.1", "app.log"]):
+        os.utime(tmp_path / name, ns=(0, first[-1].position["changed"] + age))
+    source = open_source(str(path), 0, WHOLE)
+    found = read_all(source.batches(first[-1].position))
+    assert all_texts(found) == [b"old 4", b"between", b"new 1", b"new 2", b"new 3", b"new 4"]
+    assert source.metrics()["state"] == "ended"
+    assert read_all(open_source(str(path), 0, WHOLE).batches(found[-1].position)) == []
+    path.rename(tmp_path / "app.log~")  # by an editor, which writes a file anew
+    path.write_bytes((tmp_path / "app.log~").read_bytes() + b"new 5\n")
+    assert all_texts(read_all(open_source(str(path), 0, WHOLE).batches(found[-1].position))) == [b"new 5"]
+
+
 def test_lines_come_while_the_file_grows(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"half a")

@@ -44,7 +44,7 @@ class FollowedFile(PacedSource):
     - Rotation: where the name has come to stand for another file that is not empty, the old one is read to its end,
       then the next one (of those whose names begin with its name, by the time of their last change) from its beginning.
       So a job that was down while files were rotated finds its own one by inode and by the bytes before its place, and
-      those between.
+      those between; also where it does not follow, and ends with the file that has the name.
     - Truncation: where the file is shorter than what was read of it, or the up to 64 bytes before that place are no
       longer the same, it is read from its beginning. What stood there unread is gone, which is counted. A file that is
       rewritten with the same bytes before that place is taken for one that has grown.
@@ -83,11 +83,13 @@ class FollowedFile(PacedSource):
                     continue
                 self._cutter.finish()
                 yield from cut_all(self._cutter, self._position, self._is_json, self._options, self._tally)
-                if not self._options.follow:
+                if not self._options.follow and position is None:
                     break
                 following = self._following()
-                if following is not None:
-                    self._enter(following.path, self._start + self._at, following.identity)
+                if following is None or not self._enter(following.path, self._start + self._at, following.identity):
+                    if not self._options.follow:
+                        break
+                    yield from idle(MOMENT, lambda: self._is_closed)
             self._tally.state = "closed" if self._is_closed else "ended"
         finally:
             self._leave()
@@ -167,7 +169,7 @@ class FollowedFile(PacedSource):
         """Open the file that a position is in, at its place; None while there is none."""
         start = 0 if position is None else int(position["offset"])
         while not self._is_closed:
-            found = self._found(position) if position is not None and self._options.follow else None
+            found = None if position is None else self._found(position)
             if self._enter(found.path, start, found.identity) if found else self._enter(self._path, start, None):
                 if position is not None:
                     self._go_to(position)
@@ -185,7 +187,9 @@ class FollowedFile(PacedSource):
         own = [sibling for sibling in siblings if sibling.identity == (position["device"], position["inode"])]
         behind = [sibling for sibling in siblings if sibling.changed > position["changed"]]
         copies = [sibling for sibling in siblings if sibling.changed >= position["changed"]]
-        marked = (sibling for sibling in (*own, *copies) if _is_marked(sibling, position))
+        # Who does not follow a file names one that is whole, and replaced by one that begins alike where it was edited.
+        first = [sibling for sibling in siblings if sibling.is_newest and not self._options.follow]
+        marked = (sibling for sibling in (*first, *own, *copies) if _is_marked(sibling, position))
         return next(marked, next(iter((*behind, *own)), None))
 
     def _go_to(self, position: Position) -> None:
@@ -236,7 +240,7 @@ class FollowedFile(PacedSource):
         siblings = self._siblings()
         places = [place for place, s in enumerate(siblings) if s.identity == _identity(own)]
         if places:
-            behind = siblings[places[0] + 1 :]
+            behind = [sibling for sibling in siblings[places[0] + 1 :] if sibling.identity != _identity(own)]
         else:
             behind = [sibling for sibling in siblings if sibling.is_newest or sibling.changed > own.st_mtime_ns]
         return next((sibling for sibling in behind if sibling.size), None)
