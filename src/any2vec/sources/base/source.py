@@ -87,7 +87,8 @@ class PacedSource(ABC):
 class PackedFile(PacedSource):
     """Lines of a gz, zst or xz file. A line's number is its first byte's, unpacked. Position: `offset`, of those.
 
-    Where the file turns out to be damaged, the source ends there, and says so.
+    Where the file turns out to be damaged, the source ends behind the last whole line before, and says so; once the
+    file is whole, it goes on from there.
     """
 
     def __init__(self, path: str, name: str, number: int, options: SourceOptions, is_json: bool) -> None:
@@ -112,9 +113,11 @@ class PackedFile(PacedSource):
                 yield from cut_all(self._cutter, self._position, self._is_json, self._options, self._tally)
         except DataError as error:
             self._tally.bad("damaged file")
+            self._tally.bad("half a line", bool(self._cutter.held))
             self._tally.trouble = str(error)
-        self._cutter.finish()
-        yield from cut_all(self._cutter, self._position, self._is_json, self._options, self._tally)
+        else:
+            self._cutter.finish()
+            yield from cut_all(self._cutter, self._position, self._is_json, self._options, self._tally)
         self._tally.state = "ended"
 
     def _position(self) -> Position:
