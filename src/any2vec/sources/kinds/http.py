@@ -57,6 +57,8 @@ class Exchange:
             httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, ssl.SSLError, zlib.error, UnicodeError,
         )  # fmt: skip
         """errors of the server's or the net's making"""
+        self.silence = httpx.ReadTimeout
+        """the one of them that says: nothing has come for `patience` seconds"""
 
     def __enter__(self) -> Self:
         return self
@@ -161,10 +163,15 @@ class _RefusedError(Exception):
     """The server answers, but not with what was asked for."""
 
 
+class _SilentError(Exception):
+    """An answer that need not end has stood open, and nothing has come for as long as patience lasts."""
+
+
 class HttpLines(PacedSource):
     """What an HTTP server sends: JSON objects or lines, one a line, or a feed, by content type and first bytes.
 
-    An answer without an end is read as it comes; one with an end is asked for again every `poll` seconds while the
+    An answer without an end is read as it comes, and asked for again where nothing has come for `patience` seconds, as
+    often as need be; one with an end is asked for again every `poll` seconds while the
     source is followed, with what the server said of its version (ETag, Last-Modified). Bodies are read in pieces; a
     feed of more than 4 MiB is refused. An answer of another type is counted and left. Position: `number` (of lines and
     entries that came), `id` (of the last), `etag`, `modified`.
@@ -189,7 +196,13 @@ class HttpLines(PacedSource):
 
             def attempt() -> Batches:
                 while not self._is_closed:
-                    yield from self._ask(exchange)
+                    try:
+                        yield from self._ask(exchange)
+                    except _SilentError as error:  # no failure: a stream may be silent, but its connection may be dead
+                        self._attempts.succeeded()
+                        self._tally.trouble = str(error)
+                        self._tally.reconnects += 1
+                        continue
                     self._attempts.succeeded()
                     if not self._options.follow:
                         return
@@ -213,14 +226,21 @@ class HttpLines(PacedSource):
             self._attempts.least = wanted_wait(response.headers.get("retry-after"))
             raise _RefusedError(f"the server answers {response.status_code} {response.reason_phrase}".strip())
         self._tally.state = "reading"
-        with closing(exchange), closing(exchange.pieces()) as pieces:
-            form = yield from self._form_of(response, pieces)
-            if form == "feed":
-                yield from self._read_feed(pieces)
-            elif form is not None:
-                yield from self._read_lines(pieces, form)
-            if form is not None and not self._is_closed:
-                self._at |= {"etag": response.headers.get("etag"), "modified": response.headers.get("last-modified")}
+        form = None
+        try:
+            with closing(exchange), closing(exchange.pieces()) as pieces:
+                form = yield from self._form_of(response, pieces)
+                if form == "feed":
+                    yield from self._read_feed(pieces)
+                elif form is not None:
+                    yield from self._read_lines(pieces, form)
+                if form is not None and not self._is_closed:
+                    headers = response.headers
+                    self._at |= {"etag": headers.get("etag"), "modified": headers.get("last-modified")}
+        except exchange.silence as error:
+            if form == "feed" or "content-length" in response.headers:
+                raise
+            raise _SilentError(self._warned(error)) from error
         yield from self._take()
 
     def _form_of(self, response: Any, pieces: Generator[bytes | None]) -> Generator[None, None, str | None]:
