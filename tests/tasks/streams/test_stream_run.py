@@ -504,17 +504,24 @@ def test_a_request_that_is_refused_leaves_the_former_stream(text: Path, tmp_path
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
-def test_torchrun_starts_again_without_overwrite(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = train(text, checkpoint_seconds=1e-9)
-    train(text, tmp_path / "out", steps=5)
+@pytest.mark.parametrize("is_command", [False, True])
+def test_torchrun_starts_again_without_overwrite(
+    is_command: bool, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    whole = train(text)
+    train(text, out, steps=5)
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     read = Mock(wraps=load_checkpoint)
     monkeypatch.setattr("any2vec.train.frame.load_checkpoint", read)
-    found = train(text, tmp_path / "out", overwrite=True)
-    assert read.called and found.summary["words"] == whole.summary["words"]
-    assert sum(one["lines"] for one in found.summary["sources"].values()) == 3000
-    np.testing.assert_array_equal(found.embeddings.vectors, whole.embeddings.vectors)
-    train(text, overwrite=False)  # no folder, nothing to go on from
+    if is_command:
+        done("stream", "skipgram", str(text), "--out", str(out), "--overwrite", "--dim", "8", "--memory", "20MB",
+             "--threads", "1", "--linger", "0", "--batch-bytes", "2000", "--min-count", "2")  # fmt: skip
+    else:
+        train(text, out, overwrite=True)
+    assert read.called
+    np.testing.assert_array_equal(Embeddings.load(out).vectors, whole.embeddings.vectors)
+    train(text)  # no folder, nothing to go on from
 
 
 @pytest.mark.parametrize(("hosts", "allowed"), [(HostOptions(hosts=1, restarts=1), "0"), (None, "1")])

@@ -25,7 +25,7 @@ from any2vec.sources.base.address import is_crawl
 from any2vec.sources.base.options import SourceOptions
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.progress import StreamProgress
-from any2vec.train.fit import options_of, train
+from any2vec.train.fit import FitResult, options_of, train
 from any2vec.train.registry import model_named, task_named, task_of
 from any2vec.train.spec import Hooks, RunSpec
 from any2vec.train.task import refuse_absent
@@ -103,11 +103,18 @@ def stream(
         run=run if out is None else replace(run, out=given_path("out", out)), hosts=options_of("hosts", hosts),
         sync=options_of("sync", sync), storage=options_of("storage", storage),
     )  # fmt: skip
-    hooks = Hooks(progress=callback)
-    found = train(_with_restarts(spec, hooks), hooks, started)
+    found = train_stream(spec, Hooks(progress=callback), started)
     if found.embeddings is None:  # this is another rank
         return None
     return StreamResult(found.embeddings, found.summary, found.progress)
+
+
+def train_stream(spec: RunSpec, hooks: Hooks, started: float) -> FitResult:
+    """Carry a run over a stream out, as `train` does; under torchrun's restarts it goes on. Raises what `stream` raises.
+
+    started: moment of `time.perf_counter` at which the run was asked for.
+    """
+    return train(_with_restarts(spec, hooks), hooks, started)
 
 
 def _with_restarts(spec: RunSpec, hooks: Hooks) -> RunSpec:
