@@ -64,7 +64,7 @@ def tries(symbol_US: np.ndarray, size_U: np.ndarray, reading: str) -> list[list[
 
 
 def prefixes(symbol_US: np.ndarray, size_U: np.ndarray) -> list[Level]:
-    """The distinct prefixes of words by length: what words begin with alike is read once, as are words spelled alike."""
+    """The distinct prefixes of words by length: what words begin with alike is read once, and so are equal words."""
     order = np.lexsort(symbol_US.T[::-1])
     symbol_US, size_U = symbol_US[order], size_U[order]
     differs = symbol_US[1:] != symbol_US[:-1]

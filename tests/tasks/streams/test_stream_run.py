@@ -410,6 +410,45 @@ def test_commands_answer_while_a_followed_file_grows(tmp_path: Path) -> None:
     assert json.loads((out / "stream.json").read_text())["summary"]["words"] == 160
 
 
+@pytest.mark.parametrize("hosts", [[], ["--hosts", "1"]])
+@pytest.mark.parametrize("given", ["", "tea is in the pot\n" * 3])
+def test_a_stop_before_a_word_has_a_vector_keeps_the_state(tmp_path: Path, given: str, hosts: list[str]) -> None:
+    if hosts:
+        pytest.importorskip("torch")
+    log, out = tmp_path / "log.txt", tmp_path / "out"
+    log.write_text(given)
+    command = [
+        "stream", "skipgram", str(log), "--dim", "4", "--out", str(out), "--min-count", "5", "--linger", "0.1",
+        "--threads", "1", "--json", "--memory", "20MB", *hosts,
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "any2vec", *command, "--follow"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        wait_for(lambda: words_in(out) == len(given.split()), process)
+        process.send_signal(signal.SIGTERM)
+        reported, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, errors
+    summary = json.loads(reported)
+    assert (summary["ended_by"], summary["words"], summary["vocabulary"]) == ("SIGTERM", len(given.split()), 0)
+    assert summary["warnings"][0].startswith("No word came 5 times" if given else "No words came")
+    with log.open("a") as file:
+        file.write("tea is in the pot\n" * 5)
+    assert json.loads(done(*command, "--resume"))["words"] == len(given.split()) + 25
+    assert "tea" in known(out)
+
+
+def words_in(out: Path) -> int:
+    """What the newest record of a stream says; -1: there is none."""
+    try:
+        return int(json.loads((out / "progress.jsonl").read_text().splitlines()[-1])["words"])
+    except (OSError, ValueError, IndexError):
+        return -1
+
+
 def known(out: Path) -> set[str]:
     """The words that have published vectors."""
     try:

@@ -174,12 +174,15 @@ def stream_command(task: Task, model: str) -> Any:
         with StreamBar(quiet) as bar:
             hooks = Hooks(progress=bar.record)
             result = train_stream(replace(spec, data=listed(spec.data)), hooks, time.perf_counter())
-        if result.embeddings is None:  # of the hosts under torchrun rank 0 speaks
+        if not result.summary:  # of the hosts under torchrun rank 0 speaks
             return
         if as_json:
             print_json(result.summary | {"out": str(folder)})
             return
         _print_end(result.summary, folder)
+        if result.embeddings is None:
+            note("It was stopped before a word had a vector; --resume goes on.", quiet)
+            return
         note(task.next_step(spec.model, folder, []), quiet)
 
     stream.__doc__ = (

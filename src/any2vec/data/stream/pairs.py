@@ -235,7 +235,8 @@ class StreamPairs:
             )
         if len(state["base"]) != 2:
             raise FormatError(
-                "The stored pairs fade by another count of words, that of a former version; start again with --overwrite."
+                "The stored pairs are of a former version, in which they faded by another count of words; start again "
+                "with --overwrite."
             )
         self._base, self.position = state["base"].tolist()
         self._unit, self._total, is_exact = state["value"].tolist()

@@ -38,8 +38,9 @@ def cut_lines(
 
     block_B uint8; the first `look - begin` bytes are known to hold no line feed; `offset` is the number of the byte at
     `begin` in its stream. A line of white space alone is left out; one of more than `most` bytes before its line feed,
-    or with a NUL byte, is left out and counted. A line feed may have a carriage return before it. A key is `mix64(key ^ offset of the line)`, or (is_by_text) the hash of
-    the line's bytes as in `hash_strings.hash_rows`. Stops when the N lines are full; text_B holds stop - begin bytes.
+    or with a NUL byte, is left out and counted. A line feed may have a carriage return before it. A key is
+    `mix64(key ^ offset of the line)`, or (is_by_text) the hash of the line's bytes as in `hash_strings.hash_rows`.
+    Stops when the N lines are full; text_B holds stop - begin bytes.
     """
     lines = used = too_long = with_nul = not_utf8 = 0
     while lines < stop_N.size:

@@ -55,6 +55,8 @@ class StreamProgram(Program):
 
     learner: StreamLearner
     ids: TrainedIds | None = None
+    embeddings: Embeddings | None = None
+    """at the end; None: the run was stopped before a word had a vector"""
 
     def __init__(self, request: Request, transport: Transport) -> None:
         super().__init__(request, transport)
@@ -147,18 +149,17 @@ class StreamProgram(Program):
             monitor.on_work(idle, self.assigned.run(idle))  # what trainers have reported of the last batches
         self.metrics["words_per_s"] = recorder.items_here / max(recorder.seconds_here, 1e-9)
         monitor.save()
-        embeddings = monitor.publish()
+        self.embeddings = monitor.publish()
         recorder.record(idle)
-        if embeddings is None:
+        if self.embeddings is None and not self.stop_signal:
             if not recorder.items:  # another source may take the folder
                 forget_stream(self.request.spec.run.out)
             raise DataError(self._nothing(recorder.items))
-        self.embeddings: Embeddings = embeddings
         if self.assigned is not None:
             self.metrics |= self._end_hosts(self.assigned)
 
     def stored(self) -> Result:
-        return Result(self.embeddings)
+        return Result(self.embeddings)  # type: ignore[arg-type]
 
     def summary(self, stored: StoredResult, recorder: Recorder, compile_seconds: float) -> dict[str, Any]:
         request, monitor, batches, last = self.request, self.monitor, self.batches, recorder.records[-1]
@@ -180,7 +181,7 @@ class StreamProgram(Program):
             "peak_anon_bytes": max(recorder.peak_anonymous, resident_bytes()[0]),
             "warnings": [
                 *(f"{name}: {one['trouble']}" for name, one in found.items() if one["trouble"]),
-                *self._doubts(recorder.items),
+                *([self._nothing(recorder.items)] if self.embeddings is None else self._doubts(recorder.items)),
             ],
         } | self.metrics  # fmt: skip
 
@@ -197,7 +198,7 @@ class StreamProgram(Program):
         return [doubt] if doubt else []
 
     def write(self, out: Path, stored: StoredResult, summary: dict[str, Any]) -> None:
-        """The vectors have been published."""
+        """The vectors have been published, if there are any."""
         write_stream(out, self._about | {"summary": summary})
 
     @property

@@ -76,7 +76,8 @@ def stream(
         callback: called with a record about once a second.
 
     Returns:
-        The vectors at the end, of all words that have one.
+        The vectors at the end, of all words that have one. None where it was stopped by a signal before there was one:
+        the state is in `out`; and under torchrun on ranks other than 0.
 
     Raises:
         InputError: an option is not legal, or does not go with the checkpoint.
@@ -104,13 +105,15 @@ def stream(
         sync=options_of("sync", sync), storage=options_of("storage", storage),
     )  # fmt: skip
     found = train_stream(spec, Hooks(progress=callback), started)
-    if found.embeddings is None:  # this is another rank
+    if found.embeddings is None:  # it was stopped before a word had a vector, or this is another rank
         return None
     return StreamResult(found.embeddings, found.summary, found.progress)
 
 
 def train_stream(spec: RunSpec, hooks: Hooks, started: float) -> FitResult:
-    """Carry a run over a stream out, as `train` does; under torchrun's restarts it goes on. Raises what `stream` raises.
+    """Carry a run over a stream out, as `train` does; where torchrun starts it again, it goes on.
+
+    Raises what `stream` raises.
 
     started: moment of `time.perf_counter` at which the run was asked for.
     """
