@@ -275,6 +275,21 @@ def test_a_job_that_does_not_follow_reads_the_files_between_and_ends(tmp_path: P
     assert all_texts(read_all(open_source(str(path), 0, WHOLE).batches(found[-1].position))) == [b"new 5"]
 
 
+@pytest.mark.parametrize("follow", [False, True])
+def test_what_only_begins_with_the_name_does_not_stand_for_a_file_that_was_rewritten(
+    tmp_path: Path, follow: bool
+) -> None:
+    path = tmp_path / "app.log"
+    path.write_bytes(b"one\ntwo\n")
+    position = read_all(open_source(str(path), 0, WHOLE).batches(None))[-1].position
+    (tmp_path / "app.log.errors").write_bytes(b"no line of it\n")
+    os.utime(tmp_path / "app.log.errors", ns=(0, position["changed"] + 1))
+    path.write_bytes(b"three\n")
+    batches = open_source(str(path), 0, SourceOptions(follow=follow)).batches(position)
+    assert all_texts(read_lines(batches, 1)) == [b"three"]
+    batches.close()
+
+
 def test_lines_come_while_the_file_grows(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"half a")

@@ -21,6 +21,8 @@ from any2vec.sources.base.source import PacedSource
 _LOOK_BACK = 64
 _PACKED = (".gz", ".zst", ".zstd", ".xz", ".bz2", ".lz4", ".zip")
 _NUMBERED = re.compile(r"\.(\d{1,6})$")
+_ROTATED = re.compile(r"[.-]\d")
+"""how what follows the name begins: log.1, log-20260101, log.2026-01-01"""
 
 
 class _Sibling(NamedTuple):
@@ -36,6 +38,8 @@ class _Sibling(NamedTuple):
     path: str
     identity: tuple[int, int]
     size: int
+    is_rotated: bool
+    """its name says so"""
 
 
 class FollowedFile(PacedSource):
@@ -185,11 +189,13 @@ class FollowedFile(PacedSource):
         """
         siblings = self._siblings()
         own = [sibling for sibling in siblings if sibling.identity == (position["device"], position["inode"])]
-        behind = [sibling for sibling in siblings if sibling.changed > position["changed"]]
         copies = [sibling for sibling in siblings if sibling.changed >= position["changed"]]
-        # Who does not follow a file names one that is whole, and replaced by one that begins alike where it was edited.
-        first = [sibling for sibling in siblings if sibling.is_newest and not self._options.follow]
-        marked = (sibling for sibling in (*first, *own, *copies) if _is_marked(sibling, position))
+        marked = (sibling for sibling in (*own, *copies) if _is_marked(sibling, position))
+        behind = [
+            sibling
+            for sibling in siblings
+            if sibling.changed > position["changed"] and (sibling.is_newest or sibling.is_rotated or not own)
+        ]
         return next(marked, next(iter((*behind, *own)), None))
 
     def _go_to(self, position: Position) -> None:
@@ -206,19 +212,22 @@ class FollowedFile(PacedSource):
             self._tally.trouble = f"The file that {self._path} was is gone; the next one is read from its beginning."
 
     def _siblings(self) -> list[_Sibling]:
-        """The file and those that were it, the oldest first."""
+        """The file and those that were it, the oldest first; where it is not followed, by their names alone."""
         found = []
         folder, own = os.path.split(self._path)
         try:
             with os.scandir(folder or ".") as entries:
                 for entry in entries:
                     if entry.name.startswith(own) and not entry.name.lower().endswith(_PACKED) and entry.is_file():
+                        is_rotated = _ROTATED.match(entry.name, len(own)) is not None
+                        if not (entry.name == own or is_rotated or self._options.follow):
+                            continue
                         status = entry.stat()
                         number = _NUMBERED.search(entry.name)
                         found.append(
                             _Sibling(
                                 status.st_mtime_ns, entry.name == own, -int(number[1]) if number else 0, entry.name,
-                                entry.path, _identity(status), status.st_size,
+                                entry.path, _identity(status), status.st_size, is_rotated,
                             )
                         )  # fmt: skip
         except OSError as error:
