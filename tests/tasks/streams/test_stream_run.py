@@ -410,8 +410,9 @@ def test_commands_answer_while_a_followed_file_grows(tmp_path: Path) -> None:
     assert json.loads((out / "stream.json").read_text())["summary"]["words"] == 160
 
 
-@pytest.mark.parametrize("hosts", [[], ["--hosts", "1"]])
-@pytest.mark.parametrize("given", ["", "tea is in the pot\n" * 3])
+@pytest.mark.parametrize(
+    ("given", "hosts"), [("", []), ("tea is in the pot\n" * 3, []), ("tea is in the pot\n" * 3, ["--hosts", "1"])]
+)
 def test_a_stop_before_a_word_has_a_vector_keeps_the_state(tmp_path: Path, given: str, hosts: list[str]) -> None:
     if hosts:
         pytest.importorskip("torch")
