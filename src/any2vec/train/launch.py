@@ -15,7 +15,6 @@ from any2vec.cluster.launch.join import run_processes
 from any2vec.cluster.launch.processes import FOLDER
 from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError
-from any2vec.formats.snapshots import has_snapshots
 from any2vec.registry import loaded
 from any2vec.train.checkpoint import FILE, updates_lost
 from any2vec.train.registry import task_named
@@ -70,6 +69,8 @@ def train_in_processes(spec: RunSpec, hooks: Hooks) -> Result:
         restarts = carry_out(own, ranks, folder, on_line)
         if spec.hosts.restarts:
             note_restarts(result / task.summary_file, restarts)
+        from any2vec.formats.snapshots import has_snapshots  # late: of streams alone
+
         is_empty = not task.ends and not has_snapshots(result)  # a stream that was stopped before it had a vector
         embeddings = None if is_empty else Embeddings.load(result, mmap=out is not None)
         return Result(embeddings, summary_of(result / task.summary_file), records, task.scorer(result))  # type: ignore[arg-type]

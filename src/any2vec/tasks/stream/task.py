@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from any2vec.cluster.launch.join import joined, restarts
+from any2vec.cluster.launch.join import joined
 from any2vec.errors import InputError
 from any2vec.sync.options.streams import StreamAgreement
 from any2vec.tasks.stream.settings import memory_bytes, stream_settings
@@ -134,6 +134,7 @@ class Streams(Task):
         return StreamProgram(request, transport) if transport.rank == 0 else TrainerProgram(request, transport)
 
     def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
+        from any2vec.cluster.launch.join import restarts
         from any2vec.sources.base.inflow import check_names
         from any2vec.sources.opening import open_sources
 
