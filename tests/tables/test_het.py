@@ -23,7 +23,7 @@ from any2vec.plan.lookahead.oracle import NEVER
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache.versioned_cache import BatchExchange, VersionedCache
 from any2vec.tables.cache.versioned_rows import VersionedRows
-from any2vec.tables.freshness import allowed_updates
+from any2vec.tables.freshness import Age, allowed_updates
 from any2vec.tables.registry import RESIDENCIES
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import MemoryRows
@@ -438,6 +438,37 @@ def test_rows_are_read_as_long_as_they_are_young() -> None:
     assert len(set(seen)) == sum(asked)
 
 
+@pytest.mark.parametrize("every", [1, 2, 5])
+@pytest.mark.parametrize("bound", [0, 3])
+def test_an_owner_lacks_no_change_that_is_older_than_the_bound(bound: int, every: int) -> None:
+    """Of a cache by age: a row that only every so many batches use, and that is then fetched again, too."""
+    blocks = blocks_of(SGD)
+    access = worker(blocks, 8, bound, policy="lru", freshness="age")
+    start, made = table_of(SGD)[:, 0], np.zeros((40, ROWS))
+    for step in range(40):
+        rows = BatchRows.of(ids_of(0 if step % every == 0 else 1 + step % 2), ids_of(0, 1))
+        access.pool(rows, step)
+        owed = made[: max(0, step - bound)].sum(axis=0)  # by the batches before the last `bound` ones
+        assert ((blocks[0].table[:, 0] - start).round() >= owed).all()
+        access.apply_pooled(rows, -np.ones((1, WIDTH), np.float32), step)
+        made[step, rows.row_U] = 1
+
+
+def test_a_bound_that_is_never_met_remembers_no_more_slots_than_there_are() -> None:
+    """Or a cache by age whose rows give way again and again would grow for ever."""
+    blocks = blocks_of(SGD)
+    access = worker(blocks, 2, 1000, policy="lru", freshness="age")
+    for step in range(200):
+        rows = BatchRows.of(ids_of(step % ROWS), ids_of(0, 1))
+        access.pool(rows, step)
+        access.apply_pooled(rows, -np.ones((1, WIDTH), np.float32), step)
+    freshness = access.cache.freshness
+    assert isinstance(freshness, Age)
+    assert sum(len(slot_N) for _, slot_N in freshness._dirty) <= 5
+    access.close()
+    assert np.array_equal((blocks[0].table - table_of(SGD)).round(), np.full((ROWS, WIDTH), 5))
+
+
 def test_changes_of_a_cache_by_age_all_arrive() -> None:
     blocks = blocks_of(SGD, (0, 17, ROWS))
     workers = [worker(blocks, 7, 3, policy="lru", freshness="age") for _ in range(2)]
@@ -486,6 +517,10 @@ class Cluster:
             for _ in range(trainers)
         ]
         self.lanes = [Lane(trainer, cache) for trainer, cache in enumerate(caches) for _ in range(lanes)]
+        for lane in self.lanes:
+            lane.cache.join()
+        self.answered: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
+        """(trainer, message) -> the rows that it asked about, and the updates that the owner had when it answered"""
         self.done = np.zeros((self.rows, trainers), np.int64)
         """updates that have been made, wherever they are"""
 
@@ -531,18 +566,20 @@ class Cluster:
         assert np.array_equal(self.block.version_B, in_table.sum(axis=1))
         lane.at_owner = in_table.copy()
         lane.own = self.done[:, lane.trainer].copy()
+        self.answered[lane.trainer, lane.exchange.number] = lane.exchange.ask_A, lane.at_owner
 
     def check_read(self, lane: Lane, row_UC: np.ndarray) -> None:
-        ids, seen_UC = lane.exchange.id_U, row_UC - 100
+        """Each row is as its own message found it at the owner, or the newest one that it has waited for."""
+        exchange, seen_UC = lane.exchange, row_UC - 100
         others = np.arange(self.done.shape[1]) != lane.trainer
+        numbers = [exchange.number, *sorted(exchange.awaited, reverse=True)]
+        messages = [self.answered[lane.trainer, number] for number in numbers]
+        for id_, seen_C in zip(exchange.id_U, seen_UC, strict=True):
+            at_owner = next(at_owner for ask_A, at_owner in messages if id_ in ask_A)
+            assert (at_owner[id_] - seen_C)[others].sum() <= self.pull
         if self.num_lanes == 1:
-            unseen = lane.at_owner[ids][:, others].sum(axis=1) - seen_UC[:, others].sum(axis=1)
-            assert unseen.max() <= self.pull
-            assert np.array_equal(seen_UC[:, lane.trainer], lane.own[ids]), "it does not read what it has written"
-        else:
-            asked = lane.exchange.is_asked_U
-            unseen = (lane.at_owner[ids] - seen_UC)[asked][:, others].sum(axis=1)
-            assert unseen.max(initial=0) <= self.pull
+            own_U = lane.own[exchange.id_U]
+            assert np.array_equal(seen_UC[:, lane.trainer], own_U), "it does not read what it has written"
 
     def settle(self) -> None:
         """Let everybody end, and flush."""
@@ -587,6 +624,25 @@ def test_no_order_of_messages_breaks_the_bound_or_loses_a_change(
         assert not residency.held_K.any() and not lane.cache._flight_K.any() and not lane.cache._under_way
         known = lane.cache.version_K[residency.owner_K >= 0]
         assert (known <= cluster.block.version_B[residency.owner_K[residency.owner_K >= 0]]).all()
+
+
+def test_with_bound_0_a_read_sees_what_the_owner_had_while_another_worker_pushed_the_row() -> None:
+    """Two workers of a trainer. The one's message carries its change of a row that is not of its batch, and until that
+    message is answered the other one, who needs the row, does not ask itself."""
+    cluster = Cluster(2, 2, 9, 0, 0, "lru")
+    first, second, other = cluster.lanes[:3]
+    row, another = ids_of(4), ids_of(5)
+    for lane, ids, times in ((first, row, 1), (other, row, 5), (other, another, 1)):
+        for _ in range(4 * times):
+            cluster.advance(lane, ids)
+    cluster.advance(first, another)
+    assert first.exchange.push_N.tolist() == row.tolist()
+    cluster.advance(second, row)
+    for lane in (first, first, second, second):  # asked, answered: `check_read` reads on
+        cluster.advance(lane, row)
+    assert second.state == "reading"
+    slot = second.exchange.slot_U[0]
+    assert (second.cache.base_KC[slot] - 100).tolist() == [1, 5]
 
 
 def test_reads_come_as_late_as_the_bounds_allow() -> None:

@@ -6,6 +6,7 @@ Legend: K slots, N some of them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from typing import ClassVar
 
 import numpy as np
@@ -54,6 +55,14 @@ class Freshness(ABC):
         """Owners are asked about these rows, for a batch that begins."""
         return
 
+    def changed(self, slot_N: np.ndarray) -> None:
+        """Of these rows, none twice, a batch that ends makes the first changes that their owners do not have."""
+        return
+
+    def aged(self) -> np.ndarray:
+        """int64: slots whose changes may have become due though no batch has changed them any more; told once."""
+        return np.empty(0, np.int64)
+
     @abstractmethod
     def must_push(self, slot_N: np.ndarray, updates_N: np.ndarray, version_N: np.ndarray) -> np.ndarray:
         """bool (N,): whether changes go with the next message.
@@ -93,7 +102,8 @@ class YoungVersions(Versions):
 class Age(Freshness):
     """No message is about a row that is young; an old one is fetched again if anybody has changed it.
 
-    A row is read for so many batches before its owner is asked again (as in DistGNN-MB).
+    A row is read for so many batches before its owner is asked again (as in DistGNN-MB), and changes wait for so many
+    before they go to the owner, whether batches use the row or not.
     """
 
     def __init__(self, pull_bound: int, push_bound: int, capacity: int) -> None:
@@ -102,6 +112,11 @@ class Age(Freshness):
         self._now = 0
         """number of the batch"""
         self._asked_K = np.zeros(capacity, np.int64)
+        self._changed_K = np.zeros(capacity, np.int64)
+        """the batch of the first change that the owner has not"""
+        self._dirty: deque[tuple[int, np.ndarray]] = deque()
+        """(batch, slots that it changed first), oldest first; of rows that gave way since, too"""
+        self._num_dirty = 0
 
     def stale(self, slot_N: np.ndarray) -> np.ndarray:
         return self._now - self._asked_K[slot_N] >= self._bound
@@ -110,5 +125,22 @@ class Age(Freshness):
         self._now += 1
         self._asked_K[slot_N] = self._now
 
+    def changed(self, slot_N: np.ndarray) -> None:
+        self._changed_K[slot_N] = self._now
+        self._dirty.append((self._now, slot_N))
+        self._num_dirty += len(slot_N)
+        if self._num_dirty > 2 * len(self._changed_K):  # most are of rows that gave way since
+            kept = [(batch, slots[self._changed_K[slots] == batch]) for batch, slots in self._dirty]
+            self._dirty = deque((batch, slots) for batch, slots in kept if len(slots))
+            self._num_dirty = sum(len(slots) for _, slots in self._dirty)
+
+    def aged(self) -> np.ndarray:
+        found = [np.empty(0, np.int64)]
+        while self._dirty and self._now - self._dirty[0][0] >= self._bound:
+            found.append(self._dirty.popleft()[1])
+        slot_N = np.concatenate(found)
+        self._num_dirty -= len(slot_N)
+        return slot_N
+
     def must_push(self, slot_N: np.ndarray, updates_N: np.ndarray, version_N: np.ndarray) -> np.ndarray:
-        return self.stale(slot_N) & (updates_N > 0)
+        return (self._now - self._changed_K[slot_N] >= self._bound) & (updates_N > 0)

@@ -6,8 +6,8 @@ the pending changes, and with bound 0 a row has, to the last bit, what its owner
 
 One cache serves all worker threads of a trainer: a row is fetched once for all of them, and their changes of it leave
 as one. The lock is held while a message is put together and while an answer is put away, never while one is on its
-way. A row is in one message of the trainer at most: whoever needs a row that another one has asked for waits for that
-answer, and reads it.
+way. A row is in one message of the trainer at most: whoever needs a row that another one's message is about waits for
+that answer, and reads it; so with several workers a message asks about the rows whose changes it carries, too.
 
 Source: HET (Miao et al. 2022, PVLDB 15(2), and its released code in Hetu): versions, pull bound, push bound, changes
 pushed on eviction, one message for pushes and pulls, a clean row dropped silently. Ours: base and pending apart, the
@@ -46,13 +46,16 @@ class BatchExchange:
     number: int
     slot_U: np.ndarray
     """int64: where the batch's rows stand; -1: the row passes by"""
-    is_asked_U: np.ndarray
-    """bool: all but those that another worker has asked for, or that are young enough"""
     push_N: np.ndarray
     updates_N: np.ndarray
     change_NC: np.ndarray
     ask_A: np.ndarray
+    """of the batch all but those that another worker's message is about, or that are young enough"""
     known_A: np.ndarray
+    slot_A: np.ndarray
+    """int64: where they stand; -1: the row passes by"""
+    place_A: np.ndarray
+    """int64: which of the batch's rows they are; -1: none, but other workers may need it while its changes travel"""
     due: np.ndarray
     """slots whose changes are under way"""
     awaited: set[int]
@@ -152,7 +155,7 @@ class VersionedCache:
             is_stale_U = ~is_cached_U | placed.is_new_U
             is_stale_U[is_cached_U] |= self.freshness.stale(placed.slot_U[is_cached_U])
             exchange = self._compose(placed.slot_U, id_U, (other_U == 0) & is_stale_U, self._take_due())
-            self.freshness.asked(placed.slot_U[exchange.is_asked_U & is_cached_U])
+            self.freshness.asked(exchange.slot_A[exchange.slot_A >= 0])
             exchange.awaited = set(other_U[other_U > 0].tolist())
             return exchange
 
@@ -181,16 +184,16 @@ class VersionedCache:
         version_A = np.full(len(is_sent_A), FRESH, np.int64)
         version_A[is_sent_A] = version_S
         with self._changed:
-            asked = np.flatnonzero(exchange.is_asked_U)
+            is_read_A = exchange.place_A >= 0
             row_UC = np.empty((len(exchange.slot_U), self.optimizer.num_columns), np.float32)
-            row_UC[asked] = row_AC  # those that pass by stay so
-            is_new_A = (is_sent_A | is_made_A) & (exchange.slot_U[asked] >= 0)
-            slots = exchange.slot_U[asked[is_new_A]]
+            row_UC[exchange.place_A[is_read_A]] = row_AC[is_read_A]  # those that pass by stay so
+            is_new_A = (is_sent_A | is_made_A) & (exchange.slot_A >= 0)
+            slots = exchange.slot_A[is_new_A]
             self.base_KC[slots] = row_AC[is_new_A]
             self.version_K[slots] = version_A[is_new_A]
             self._land(exchange)
-            self.counts["hits"] += int((~is_sent_A & ~is_made_A).sum())
-            self.counts["refreshes"] += int((exchange.known_A[is_sent_A] != UNKNOWN).sum())
+            self.counts["hits"] += int((is_read_A & ~is_sent_A & ~is_made_A).sum())
+            self.counts["refreshes"] += int((is_read_A & is_sent_A & (exchange.known_A != UNKNOWN)).sum())
             self.counts["fresh"] += int(is_made_A.sum())
             self._wait(lambda: not self._under_way & exchange.awaited)
             read_cached(self.base_KC, self.pending_KC, exchange.slot_U, self.optimizer.width, row_UC)
@@ -201,6 +204,7 @@ class VersionedCache:
         with self._changed:
             is_cached_U = exchange.slot_U >= 0
             slots = exchange.slot_U[is_cached_U]
+            self.freshness.changed(slots[self.updates_K[slots] == 0])
             add_changes(self.pending_KC, slots, change_UC[is_cached_U], 0)
             self.updates_K[slots] += exchange.made_U[is_cached_U]
             self._due.append(slots[self._is_due(slots)])
@@ -253,21 +257,30 @@ class VersionedCache:
         self.version_K[due] += updates_D
         self.updates_K[due] = 0
         push_N, updates_N, change_NC = self._take_loose((self.residency.owner_K[due], updates_D, change_DC))
-        asked = slot_U[is_asked_U]
-        is_cached_A = asked >= 0
-        known_A = np.full(len(asked), UNKNOWN, np.int64)
-        known_A[is_cached_A] = self.version_K[asked[is_cached_A]]
+        place_A = np.flatnonzero(is_asked_U)
+        if self._workers > 1:
+            also = np.setdiff1d(due, slot_U[place_A])
+            slot_A = np.concatenate([slot_U[place_A], also])
+            place_A = np.concatenate([place_A, np.full(len(also), -1)])
+            ask_A = np.concatenate([id_U[is_asked_U], self.residency.owner_K[also]])
+            order = np.argsort(ask_A)
+            slot_A, place_A, ask_A = slot_A[order], place_A[order], ask_A[order]
+        else:
+            slot_A, ask_A = slot_U[place_A], id_U[place_A]
+        is_cached_A = slot_A >= 0
+        known_A = np.full(len(ask_A), UNKNOWN, np.int64)
+        known_A[is_cached_A] = self.version_K[slot_A[is_cached_A]]
         number = next(self._numbers)
         self.residency.hold(due)
-        self._flight_K[due] = self._flight_K[asked[is_cached_A]] = number
+        self._flight_K[due] = self._flight_K[slot_A[is_cached_A]] = number
         self._under_way.add(number)
         self.counts["pushes"] += len(push_N)
         self.counts["updates"] += int(updates_N.sum())
-        self.counts["shared"] += len(slot_U) - len(asked)
+        self.counts["shared"] += len(slot_U) - int(is_asked_U.sum())
         self.counts["passed"] += int((~is_cached_A).sum())
         self.counts["misses"] += int((known_A[is_cached_A] == UNKNOWN).sum())
         return BatchExchange(
-            number, slot_U, is_asked_U, push_N, updates_N, change_NC, id_U[is_asked_U], known_A, due, set(), id_U,
+            number, slot_U, push_N, updates_N, change_NC, ask_A, known_A, slot_A, place_A, due, set(), id_U,
             np.ones(len(id_U), np.int64),
         )  # fmt: skip
 
@@ -285,7 +298,7 @@ class VersionedCache:
 
     def _take_due(self) -> np.ndarray:
         """Slots with more changes than the bound that are in no message; those that are stay due."""
-        due = np.unique(np.concatenate([_NO_SLOTS, *self._due]))
+        due = np.unique(np.concatenate([self.freshness.aged(), *self._due]))
         due = due[self._is_due(due)]
         is_busy = self._flight_K[due] > 0
         self._due = [due[is_busy]] if is_busy.any() else []
@@ -304,8 +317,7 @@ class VersionedCache:
 
     def _land(self, exchange: BatchExchange) -> None:
         """A message has been answered."""
-        asked = exchange.slot_U[exchange.is_asked_U]
-        self._flight_K[asked[asked >= 0]] = 0
+        self._flight_K[exchange.slot_A[exchange.slot_A >= 0]] = 0
         self._flight_K[exchange.due] = 0
         self.residency.release(exchange.due)
         self._under_way.discard(exchange.number)
