@@ -75,6 +75,13 @@ WRONG = {
     "cut in a character": (GOOD.encode() + b"1,2,caf\xc3", {}, r"line 4: the byte 0xc3 is not UTF-8, unexpected end"),
     "gz": (gzip.compress(GOOD.encode())[:-9], {}, r"clicks.csv is truncated"),
     "gz head": (b"\x1f\x8b" + b"nothing" * 9, {}, r"clicks.csv is damaged"),
+    "named as missing": (GOOD + "1,2,<missing>\n", {"ids": "vocabulary"}, r"Column 'a' holds the value '<missing>'.*"
+                         r"row of missing values; .*an empty one is missing"),
+    "named as rare": (GOOD + "1,2,<rare>\n", {"ids": "vocabulary"}, r"Column 'a' holds the value '<rare>'"),
+    "keys of another column": ("y,x,a,a=b\n1,2,b=c,c\n0,1,k,m\n", {"ids": "vocabulary", "categorical": ["a", "a=b"]},
+                               r"Column 'a' holds values that begin with 'b=', and column 'a=b' is named so"),
+    "keys of buckets": ("y,x,a,a=b\n1,2,b#4,c\n0,1,k,m\n", {"categorical": ["a", "a=b"],
+                        "column": {"a": {"ids": "vocabulary"}}}, r"begin with 'b#', and column 'a=b' is named so"),
     "huge": ("y,x,a\n0,1," + "k" * ((1 << 20) + 1) + "\n", {"ids": "vocabulary"}, r"longer than 1 MiB"),
 }  # fmt: skip
 

@@ -22,11 +22,13 @@ from any2vec.data.clicks.schema import ClickSchema
 from any2vec.data.io.storage import write_json
 from any2vec.data.vocab.found_texts import keys_of
 from any2vec.data.vocab.vocabulary import Keys, Vocabulary
-from any2vec.errors import FormatError, InputError
+from any2vec.errors import DataError, FormatError, InputError
 
 FORMAT = "any2vec-clicks-schema"
 VERSION = 1
 SCHEMA, VALUES = "schema.json", "values.parquet"
+_NO_VALUES = {"<missing>": "missing values", "<rare>": "rare values"}
+"""what keys say in the place of a value, for the rows in front of a column's values"""
 
 
 class ClickEncoder:
@@ -40,10 +42,12 @@ class ClickEncoder:
         std_X: np.ndarray | None = None,
     ) -> None:
         """vocabularies: by the name of each column whose ids are `vocabulary`; mean_X, std_X: float64 (X,), 0 and 1
-        where a dense column is not standardized. InputError: a vocabulary is missing or too many."""
+        where a dense column is not standardized. InputError: a vocabulary is missing or too many. DataError: two rows
+        would have the same key (`keys`)."""
         wanted = [column.name for column in schema.columns if column.ids == "vocabulary"]
         if sorted(wanted) != sorted(vocabularies):
             raise InputError(f"The schema needs vocabularies of the columns {wanted}, got {sorted(vocabularies)}.")
+        _check_keys(schema, vocabularies)
         self.schema = schema
         self.vocabularies = dict(vocabularies)
         self.mean_X = np.zeros(len(schema.dense)) if mean_X is None else np.asarray(mean_X, np.float64)
@@ -104,7 +108,7 @@ class ClickEncoder:
 
         found = []
         for column in self.schema.columns:
-            found.append(pa.array([f"{column.name}=<missing>", f"{column.name}=<rare>"], pa.large_binary()))
+            found.append(pa.array([f"{column.name}={text}" for text in _NO_VALUES], pa.large_binary()))
             if column.ids == "vocabulary":
                 keys = self.vocabularies[column.name].keys
                 found.append(_behind(f"{column.name}=", packed(keys.offsets, keys.arena, pa.large_binary())))
@@ -151,6 +155,28 @@ class ClickEncoder:
         if mean_X.shape != (len(schema.dense),) or std_X.shape != mean_X.shape or not (std_X > 0).all():
             raise FormatError(f"{path} is damaged: its means do not fit its dense columns; write the folder again.")
         return cls(schema, vocabularies, mean_X, std_X)
+
+
+def _check_keys(schema: ClickSchema, vocabularies: Mapping[str, Vocabulary]) -> None:
+    """Raise DataError for a value whose key another row has, or could have: before training, which would be lost."""
+    from any2vec.data.io.arrow import pa, packed, pc
+
+    for name, vocabulary in vocabularies.items():
+        values = packed(vocabulary.keys.offsets, vocabulary.keys.arena, pa.large_binary())
+        for text, rows in _NO_VALUES.items():
+            if pc.index(values, pa.scalar(text.encode(), pa.large_binary())).as_py() >= 0:
+                raise DataError(
+                    f"Column {name!r} holds the value {text!r}, which is the name of the row of {rows}; write that "
+                    'value otherwise (an empty one is missing), or give the column ids = "hash".'
+                )
+        for other in (column.name for column in schema.columns if column.name.startswith(f"{name}=")):
+            for end in "=#":  # keys of values, and of buckets
+                first = other.removeprefix(f"{name}=") + end
+                if pc.any(pc.starts_with(values, first.encode())).as_py():
+                    raise DataError(
+                        f"Column {name!r} holds values that begin with {first!r}, and column {other!r} is named so "
+                        "that their keys could be the same; rename that column."
+                    )
 
 
 def _behind(first: str, values: Any) -> Any:
