@@ -119,15 +119,19 @@ def test_threads_share_a_cache(files: tuple[Path, Path]) -> None:
 # ---- how a run goes on
 
 
+@pytest.mark.parametrize(("name", "cache"), [("complex", "het:0"), ("dot", "het:0:belady")])
 @pytest.mark.parametrize("hosts", [1, 3])
-def test_a_run_goes_on_from_its_checkpoint(hosts: int, files: tuple[Path, Path], tmp_path: Path) -> None:
-    """With the rows and states of all owners, also on more hosts; with one of them as if it had never stopped."""
-    out = tmp_path / "out"
+def test_a_run_goes_on_from_its_checkpoint(
+    hosts: int, name: str, cache: str, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """With the rows and states of all owners, also on more hosts, which share what is left of the epoch; with one of
+    them as if it had never stopped. A cache that looks ahead sees what is left, too."""
+    out, model = tmp_path / "out", MODELS[name]
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match="holds the work so far"):
-        stop_at(0.5, patch)
-        fit(SMALL, files, 1, cache="het:0", out=out)
-    went_on = fit(SMALL, files, hosts, cache="het:0", out=out, resume=True)
-    never_stopped = fit(SMALL, files, 1, cache="het:0")
+        stop_at(0.3, patch)
+        fit(model, files, 1, cache=cache, out=out)
+    went_on = fit(model, files, hosts, cache=cache, out=out, resume=True)
+    never_stopped = fit(model, files, 1, cache=cache)
     assert went_on.summary["items"] == 2 * 6000
     apart = np.abs(went_on.embeddings.vectors - never_stopped.embeddings.vectors)
     assert apart.max() < (1e-3 if hosts == 1 else 0.5)

@@ -211,12 +211,23 @@ def test_the_state_of_optimizers_is_kept(optimizer: Any, files: PlantedFiles, tm
     ],
     ids=["fewer", "more", "one", "from one"],
 )
-@pytest.mark.parametrize("sync", ["bsp", "shadow-easgd", "fr-bmuf:5", "m-of-n", "async"])
+@pytest.mark.parametrize(
+    ("sync", "cache"),
+    [
+        ("bsp", "none"),
+        ("shadow-easgd", "none"),
+        ("fr-bmuf:5", "none"),
+        ("m-of-n", "none"),
+        ("async", "none"),
+        ("shadow-easgd", "het:10:belady"),
+    ],
+)
 def test_other_hosts_share_what_is_left(
-    sync: str, before: dict[str, Any] | None, after: dict[str, Any] | None, files: PlantedFiles, tmp_path: Path
-) -> None:
-    """Each example once a pass, whoever trains it."""
-    ways = [hosts if hosts is None else spread(sync, hosts) for hosts in (before, after)]
+    sync: str, cache: str, before: dict[str, Any] | None, after: dict[str, Any] | None, files: PlantedFiles,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    """Each example once a pass, whoever trains it; a cache that looks ahead sees what is left, too."""
+    ways = [hosts if hosts is None else spread(sync, hosts) | {"cache": cache} for hosts in (before, after)]
     interrupted(files, tmp_path / "out", 0.2, hosts=ways[0])
     result = files.fit(hosts=ways[1], out=tmp_path / "out", resume=True, epochs=2)
     assert result.summary["items"] == 2 * files.num_train

@@ -6,6 +6,7 @@ Legend: V rows of the table, C columns (values and state), B rows of this host's
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -127,7 +128,12 @@ class ServedRows(Service):
             return np.sort(placement.place(np.argsort(-np.asarray(data.counts_V), kind="stable")[:number]))
 
         # Pure, and without a state of their own that training moves on: what every trainer is to do, known here.
-        schedules = [replace(schedule, rank=trainer) for trainer in range(roles.trainers)]
+        # The own one may begin with a share of what other hosts have left of an epoch, and is copied as it stands; who
+        # looks at others, too (bagpipe), begins or goes on with whole epochs.
+        schedules = [
+            copy(schedule) if trainer == schedule.rank else replace(schedule, rank=trainer)
+            for trainer in range(roles.trainers)
+        ]
 
         def batch_rows(trainer: int, step: int) -> np.ndarray:
             span = schedules[trainer].span_at(step)

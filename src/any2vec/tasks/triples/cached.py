@@ -199,7 +199,7 @@ class CachedTriples(TripleProgram):
 
     def _oracle(self, sharding: Striped) -> NextUseOracle:
         """Of the entities of this host's batches."""
-        schedule, learner, queries = replace(self.schedule), self.learner, copy(self.learner.queries)
+        schedule, learner, queries = copy(self.schedule), self.learner, copy(self.learner.queries)
 
         def batch_ids(step: int) -> np.ndarray:
             span, epoch = schedule.span_at(step), step // schedule.steps_per_epoch
