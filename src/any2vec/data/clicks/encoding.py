@@ -50,7 +50,7 @@ def encode_block(block: RawRows, schema: ClickSchema, rows: Sequence[ColumnRows]
                 texts, lengths = _bag_texts(values, column, block)
                 bags.append((give.rows_of(texts), lengths))
             else:
-                single[:, at] = give.rows_of(_texts(values, column, block))
+                single[:, at] = give.rows_of(texts_of(values, column, block))
         except DataError as error:
             if str(error).startswith(block.name):
                 raise
@@ -93,8 +93,14 @@ def batch_of(
 # ---- categories -----------------------------------------------------------------------------------------------------
 
 
-def _texts(values: Any, column: ClickColumn, block: RawRows) -> Any:
-    """large_binary (N,) without nulls; a missing value is an empty text."""
+def texts_of(values: Any, column: ClickColumn, block: RawRows) -> Any:
+    """What counts of the values of a column (pyarrow, as `RawRows` has them): large_binary (N,) without nulls.
+
+    A missing value is an empty text, and only `column.characters` of a text count.
+
+    Raises:
+        DataError: a value is no category. block: what the message names.
+    """
     from any2vec.data.io.arrow import pa, pc
 
     kind = values.type
@@ -142,8 +148,8 @@ def _bag_texts(values: Any, column: ClickColumn, block: RawRows) -> tuple[Any, n
     from any2vec.data.io.arrow import is_list, pa, pc
 
     if not is_list(values.type):
-        values = pc.split_pattern(_texts(values, replace(column, characters=None), block), column.separator)
-    flat = _texts(values.flatten(), column, block)
+        values = pc.split_pattern(texts_of(values, replace(column, characters=None), block), column.separator)
+    flat = texts_of(values.flatten(), column, block)
     lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     is_kept = pc.binary_length(flat).to_numpy(zero_copy_only=False) > 0
     if is_kept.all():

@@ -5,14 +5,18 @@ Letters: N rows of data, V candidate values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from any2vec.checks import check_whole, did_you_mean
-from any2vec.data.clicks.reader import read_rows
+from any2vec.data.clicks.encoder import ClickEncoder
+from any2vec.data.clicks.encoding import texts_of
+from any2vec.data.clicks.reader import RawRows, read_rows
 from any2vec.data.clicks.schema import ClickColumn, ClickSchema
+from any2vec.data.io.arrow import columns_of
 from any2vec.data.io.files import display
 from any2vec.embeddings import Neighbors
 from any2vec.errors import InputError, UnknownKeyError
@@ -49,19 +53,24 @@ def rank_values(
             others = [other for other in sources if other != column]
             raise InputError(f"The context has no column {name!r} to give; {did_you_mean(name, others)}")
     _check_known(scorer, context)
-    pairs = [] if seen is None else list(_pairs(seen, schema, ranked.source, sources[next(iter(context), column)]))
+    seen_texts = [] if seen is None else _seen(seen, schema, ranked, next(iter(context.items()), None))
+    encoder, source = _of_counted(scorer.encoder, ranked)
+    cells: Sequence[Any]
     if values is not None:
-        candidates = [*dict.fromkeys(values)]
-        for value in candidates:
+        encoder, source = scorer.encoder, ranked.source
+        shown = [*dict.fromkeys(values)]
+        for value in shown:
             _check_known(scorer, {column: value})
-    elif ranked.ids == "vocabulary":
-        candidates = [*scorer.encoder.vocabularies[column].keys]
+        cells, candidates = shown, _counted(shown, ranked)
     else:
-        candidates = sorted({value for value, _ in pairs})
-    first = next(iter(context.values()), None)
-    own = {value for value, of in pairs if first is not None and of == str(first)}.union(exclude)
-    candidates = [value for value in candidates if value not in own]
-    if not candidates:
+        is_kept = ranked.ids == "vocabulary"
+        kept_values = scorer.encoder.vocabularies[column].keys.stored() if is_kept else ()
+        cells = candidates = [*kept_values] if is_kept else sorted({value for value, _ in seen_texts})
+        shown = [text.decode("utf-8", "replace") for text in candidates]
+    own = {value for value, is_own in seen_texts if is_own}
+    own |= {*_counted([*exclude], ranked), *(value.encode() for value in exclude)}  # as in data, and as they are ranked
+    kept = [place for place, text in enumerate(candidates) if text not in own]
+    if not kept:
         keeps_none = ranked.ids != "vocabulary" and values is None
         raise InputError(
             f"There are no values of {column} to rank: its rows are hashed, which keeps no values, so give them "
@@ -69,14 +78,23 @@ def rank_values(
             if keeps_none else f"No values of {column} are left to rank: all are seen in this context, or left out."
         )  # fmt: skip
     given = {sources[name]: "" if value is None else value for name, value in context.items()}
-    table = {name: [given.get(name, "")] * len(candidates) for name in schema.needed} | {ranked.source: candidates}
+    table = {name: [given.get(name, "")] * len(kept) for name in encoder.schema.needed}
+    table[source] = [cells[place] for place in kept]
     found = []
-    for batch in scorer.encoder.encode(table):
+    for batch in encoder.encode(table):
         check()
         found.append(scorer.predict(batch))
     score_V = np.concatenate(found)
     order = np.argsort(-score_V, kind="stable")[:k]
-    return [(candidates[place], float(score_V[place])) for place in order.tolist()]
+    return [(shown[kept[place]], float(score_V[place])) for place in order.tolist()]
+
+
+def _counted(values: Sequence[Any], column: ClickColumn) -> list[bytes]:
+    """What counts of values of a column, as in rows of data. DataError: one is no category."""
+    if not values:
+        return []
+    found = columns_of({column.source: values})[column.source]
+    return texts_of(found, column, RawRows("The context", {}, len(values), 0)).to_pylist()
 
 
 def _ranked(schema: ClickSchema, column: str) -> ClickColumn:
@@ -95,26 +113,47 @@ def _check_known(scorer: ClickScorer, context: Mapping[str, Any]) -> None:
         value, vocabulary = context.get(column.name), scorer.encoder.vocabularies.get(column.name)
         if value is None or vocabulary is None or column.is_multi_valued:
             continue
-        if _counted(value, column) not in vocabulary:
+        if _counted([value], column)[0].decode("utf-8", "replace") not in vocabulary:
             raise UnknownKeyError(
                 f"{column.name} {str(value)!r} is not among the {len(vocabulary):,} values of training."
             )
 
 
-def _counted(value: Any, column: ClickColumn) -> str:
-    """What counts of a value, as in a row of data."""
-    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-    return text if column.characters is None else text.encode()[slice(*column.characters)].decode("utf-8", "replace")
+def _of_counted(encoder: ClickEncoder, column: ClickColumn) -> tuple[ClickEncoder, str]:
+    """(encoder of what counts of a column's values, name of their cell): a cell of its own, for what else the cells of
+    data held, from which other columns may come, is not known."""
+    schema, source = encoder.schema, column.name
+    while source in (*schema.needed, schema.label):
+        source += "_"
+    own = {name: option for name, option in schema.column.get(column.name, {}).items() if name != "characters"}
+    whole = replace(schema, column={**schema.column, column.name: own | {"source": source}})
+    return ClickEncoder(whole, encoder.vocabularies, encoder.mean_X, encoder.std_X), source
 
 
-def _pairs(data: Any, schema: ClickSchema, column: str, given: str) -> Iterable[tuple[str, str]]:
-    """(value of `column`, value of `given`) of each row."""
+def _seen(
+    data: Any, schema: ClickSchema, ranked: ClickColumn, first: tuple[str, Any] | None
+) -> list[tuple[bytes, bool]]:
+    """Of each row what counts of the value of a column, and whether the row has the first value of the context."""
+    name, value = first or ("", None)
+    of = next((one for one in schema.columns if one.name == name), None)
+    is_one = of is not None and not of.is_multi_valued
+    source = name if of is None else of.source
+    wanted = _counted([value], of)[0] if of is not None and is_one else str(value).encode("utf-8", "replace")
+    found = []
     for block in read_rows(data, schema, needs_label=False):
-        yield from zip(_texts(block.columns[column], data), _texts(block.columns[given], data), strict=True)
+        texts = texts_of(block.columns[ranked.source], ranked, block).to_pylist()
+        if value is None:
+            found += [(text, False) for text in texts]
+            continue
+        others = block.columns[source]
+        others = texts_of(others, of, block) if of is not None and is_one else _as_text(others, data)
+        found += [(text, other == wanted) for text, other in zip(texts, others.to_pylist(), strict=True)]
+    return found
 
 
-def _texts(values: Any, data: Any) -> list[str]:
+def _as_text(values: Any, data: Any) -> Any:
+    """large_binary of numbers, or of several values in one text."""
     from any2vec.data.io.arrow import arrow_errors, pa
 
     with arrow_errors(f"{display(data)} cannot be read as text"):
-        return [text or "" for text in values.cast(pa.large_string()).to_pylist()]
+        return values.cast(pa.large_string()).cast(pa.large_binary())
