@@ -183,6 +183,26 @@ def test_clicks_of_a_table(visits: tuple[dict[str, list[object]], np.ndarray]) -
         ClickClassifier().fit(columns, np.arange(1500) % 3)
 
 
+def test_clicks_of_numbers_alone_take_whole_numbers() -> None:
+    """Which columns are numbers is settled by `fit`: tables that follow may have them as integers, some or all."""
+    pytest.importorskip("torch", reason="models of clicks need torch (the extra any2vec[torch])")
+    rng = np.random.default_rng(4)
+    columns = {"price": rng.random(600) * 10, "size": rng.random(600)}
+    found = ClickClassifier(model="logistic", epochs=1, threads=1).fit(columns, columns["price"] > 5)
+    wanted = found.predict_proba({"price": np.arange(5.0), "size": np.arange(5.0)})
+    for price, size in ((np.arange(5), np.arange(5.0)), (np.arange(5), np.arange(5))):
+        assert np.array_equal(found.predict_proba({"price": price, "size": size}), wanted)
+
+
+def test_clicks_to_predict_may_have_the_label(visits: tuple[dict[str, list[object]], np.ndarray]) -> None:
+    pytest.importorskip("torch", reason="models of clicks need torch (the extra any2vec[torch])")
+    columns, classes = visits
+    schema = any2vec.ClickSchema(label="bought", dense=["price"], categorical=["user"], ids="vocabulary")
+    whole = columns | {"bought": classes.tolist()}
+    found = ClickClassifier(model="logistic", schema=schema, epochs=1, threads=1).fit(whole, classes)
+    assert np.array_equal(found.predict_proba(whole), found.predict_proba(columns))
+
+
 def test_the_protocol_of_scikit_learn() -> None:
     pytest.importorskip("torch", reason="models of clicks need torch (the extra any2vec[torch])")
     with warnings.catch_warnings():

@@ -98,13 +98,19 @@ class ClickClassifier(ClassifierMixin, BaseEstimator):
         """Columns by name; those of an array are x0, x1, ..."""
         if is_table(X):
             columns = columns_of(X)
-            if not columns or not len(next(iter(columns.values()))):
+            num_rows = len(next(iter(columns.values()), ()))
+            if not num_rows:
                 raise InputError("There are no rows in the table; give at least one.")
         else:
             rows = validate_data(self, X, reset=is_first, dtype=np.float64)
-            columns = {f"x{place}": np.ascontiguousarray(rows[:, place]) for place in range(rows.shape[1])}
-        if self.schema is None and all(kind_of(column) == "dense" for column in columns.values()):
-            columns[_ALL] = [_ALL] * len(next(iter(columns.values())))
+            columns, num_rows = {f"x{at}": np.ascontiguousarray(rows[:, at]) for at in range(rows.shape[1])}, len(rows)
+        if is_first:
+            has_constant = self.schema is None and all(kind_of(column) == "dense" for column in columns.values())
+        else:
+            columns.pop(self.schema_.label, None)
+            has_constant = self.schema is None and _ALL in self.schema_.categorical and _ALL not in columns
+        if has_constant:
+            columns[_ALL] = [_ALL] * num_rows
         return columns
 
     def __sklearn_is_fitted__(self) -> bool:
