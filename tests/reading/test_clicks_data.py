@@ -426,6 +426,43 @@ def test_rows_equal_their_plain_twins(texts: list[bytes], num_rows: int, min_cou
     assert KnownRows(vocabulary).rows_of(column).tolist() == final
 
 
+@pytest.mark.parametrize("held_out", [0.1, 0.5])
+def test_examples_that_are_held_out_teach_nothing(held_out: float, read: Callable[..., Clicks]) -> None:
+    """All is encoded as by who has read the other ones alone, and then the rest as new data."""
+    rng, size = np.random.default_rng(2), 400
+    kept = size - round(held_out * size)
+    table: dict[str, Any] = {
+        "y": rng.integers(0, 2, size),
+        "x": np.concatenate([rng.normal(size=kept), rng.normal(1e6, 9, size - kept)]),
+        "z": rng.normal(size=size),
+        "a": [f"a{number}" for number in (rng.zipf(1.5, size) % 60).tolist()],
+        "b": ["new" if at >= kept else f"b{at % 3}" for at in range(size)],
+        "t": [[f"t{value}" for value in rng.integers(0, 2 + at // 20, at % 4)] for at in range(size)],
+    }
+    chosen = schema(
+        dense=["x", "z"], categorical=["a", "b"], multi_valued=["t"], ids="vocabulary", min_count=2,
+        column={"x": {"transform": "standard"}, "b": {"ids": "hash", "hash_rows": 9}},
+    )  # fmt: skip
+    head, tail = ({name: values[part] for name, values in table.items()} for part in (slice(kept), slice(kept, None)))
+    found, wanted = read(table, chosen, held_out=held_out), read(head, chosen)
+    for name, vocabulary in wanted.encoder.vocabularies.items():
+        assert found.encoder.vocabularies[name].keys == vocabulary.keys
+        assert np.array_equal(found.encoder.vocabularies[name].counts, vocabulary.counts)
+    assert np.array_equal(found.encoder.mean_X, wanted.encoder.mean_X)
+    assert np.array_equal(found.encoder.std_X, wanted.encoder.std_X)
+    for one, other in (
+        (found.batch(0, kept), wanted.batch(0, kept)),
+        (found.batch(kept, size), next(wanted.encoder.encode(tail, needs_label=True))),
+    ):
+        for array, same in zip(one, other, strict=True):
+            assert np.array_equal(array, same)
+    assert np.array_equal(found.counted_to(kept).counts_V, wanted.counts_V)
+    whole = np.bincount(found.batch(0, size).id_M, minlength=found.num_rows)
+    assert np.array_equal(found.counts_V, whole) and found.digest != read(table, chosen).digest
+    plain = schema(dense=["z"], categorical=["b"])
+    assert read(table, plain, held_out=held_out).path == read(table, plain).path, "there is nothing to learn"
+
+
 def test_a_hash_is_forever() -> None:
     """Models on disk hold rows by these numbers."""
     texts = [b"", b"a", b"12345678", b"123456789", b"68fd1e64", "Ünïcode".encode()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,23 @@ def test_the_last_share_of_clicks_is_held_out(clicks: PlantedFiles) -> None:
     probabilities, labels = zip(*found.scorer.score(tail), strict=True)
     score = auc(np.concatenate(labels), np.concatenate(probabilities))
     assert score == pytest.approx(found.summary["validation"][0]["auc"])
+
+
+def test_clicks_that_are_held_out_are_not_in_the_result(clicks: PlantedFiles) -> None:
+    """Not in counts, nor in vocabularies and means: the run is that on a file of the others."""
+    lines = clicks.train.read_text().splitlines(keepends=True)
+    head, tail = (clicks.train.with_name(f"{name}.tsv") for name in ("only_head", "only_tail"))
+    head.write_text("".join(lines[:1201]))
+    tail.write_text("".join(lines[:1] + lines[1201:]))
+    schema = any2vec.ClickSchema.of(clicks.schema)
+    learns = replace(schema, ids="vocabulary", column={}, dense_transform="standard")
+    for one in (schema, learns):
+        share = clicks.fit("logistic", schema=one, epochs=1, validate=0.2)
+        apart = clicks.fit("logistic", data=head, schema=one, epochs=1, validate=tail)
+        assert share.embeddings.keys.names == apart.embeddings.keys.names
+        assert np.array_equal(share.embeddings.counts, apart.embeddings.counts)
+        assert np.array_equal(share.embeddings.vectors, apart.embeddings.vectors)
+        assert share.summary["validation"] == apart.summary["validation"]
 
 
 def test_triples_in_memory_validate_as_a_file_does(triples: tuple[Path, Path]) -> None:

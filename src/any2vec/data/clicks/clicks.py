@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import closing
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ from any2vec.errors import FormatError, InputError
 
 READER_VERSION = 1
 """counts up when the same bytes would give other arrays, so that caches are not trusted"""
+_COUNTED = 4096
+"""examples at once"""
 
 
 class Clicks:
@@ -142,6 +145,14 @@ class Clicks:
         if where:
             raise FormatError(f"{self.path} is damaged: {where}; remove that folder, and read the clicks again.")
 
+    def counted_to(self, stop: int) -> Clicks:
+        """The same with `counts_V` of the examples [0, stop) alone; O(the others), a copy of what changes."""
+        found = copy(self)
+        found.counts_V = map_array(self.path / "counts.npy", np.int64, (self.num_rows,), "c")
+        for start in range(stop, self.num_examples, _COUNTED):
+            np.subtract.at(found.counts_V, self.batch(start, min(start + _COUNTED, self.num_examples)).id_M, 1)
+        return found
+
     def key_of_rows(self) -> Keys:
         """What each row of the table stands for: `column=value`, `column=<missing>`, `column=<rare>`; `column#bucket`
         of a hashed column. Memory O(V).
@@ -176,6 +187,7 @@ def read_clicks(
     progress: ProgressCall | None = None,
     block_bytes: int = BLOCK_BYTES,
     block_rows: int = BLOCK_ROWS,
+    held_out: float | None = None,
 ) -> Clicks:
     """Encode `data` and open the result; found in the cache when the same content was encoded so before.
 
@@ -185,6 +197,8 @@ def read_clicks(
     schema: a `ClickSchema`, `criteo`, `avazu`, or the path of a TOML file. One pass; memory O(block + rows of the
     table). cache_dir: the cache's root, by default `$ANY2VEC_CACHE` or `~/.cache/any2vec`; clicks lie below `clicks/`.
     progress: called with (bytes read, bytes in all or None). block_bytes, block_rows: of a block of text, of a table.
+    held_out: the last share of the examples, 0..1, which teaches vocabularies (and so who is rare), means and standard
+    deviations nothing, and is encoded as new files are; encoded clicks stay as they are.
 
     Raises:
         DataError: the input is missing, empty, damaged, or a column, label or number is not as the schema says.
@@ -202,6 +216,7 @@ def read_clicks(
     if wanted is None:
         raise InputError("A schema is needed to read clicks; give criteo, avazu, or a TOML file.")
     names = [] if is_table(data) else expand_inputs(data)
+    apart = [f"held out {held_out!r}"] if held_out is not None and _learns(wanted) else []
     cache = Cache("clicks", Clicks.open, cache_dir)
     cache.prepare()
 
@@ -215,8 +230,8 @@ def read_clicks(
                     writer.append(encode_block(block, wanted, rows, needs_label=True))
             if sources is not None:
                 sources.check_unchanged()
-            digest = key or _place(cache, wanted, ["stream", meter.digest.hexdigest()]).name
-            writer.finish(rows, digest)
+            digest = key or _place(cache, wanted, ["stream", meter.digest.hexdigest(), *apart]).name
+            writer.finish(rows, digest, held_out)
         return digest
 
     if not (names and all(map(is_regular, names))):
@@ -229,13 +244,19 @@ def read_clicks(
         encode(path, Meter(progress, sources.num_bytes), path.name, sources)
         return Clicks.open(path)
 
-    place = _place(cache, wanted, [*map(form_of, names), *sources.hashes(cache)])
+    place = _place(cache, wanted, [*map(form_of, names), *sources.hashes(cache), *apart])
     return cache.get(place, make, sources.num_bytes, progress)
 
 
 def is_clicks(data: Any) -> bool:
     """Whether `data` is `Clicks`, or the path of a folder of them (of any version)."""
     return isinstance(data, Clicks) or (isinstance(data, (str, Path)) and format_of_folder(Path(data)) == FORMAT)
+
+
+def _learns(schema: ClickSchema) -> bool:
+    """Whether what rows become hangs on other rows."""
+    is_standard = any(schema.transform(name) == "standard" for name in schema.dense)
+    return is_standard or any(column.ids == "vocabulary" for column in schema.columns)
 
 
 def _place(cache: Cache[Clicks], schema: ClickSchema, parts: list[str]) -> Path:

@@ -77,20 +77,23 @@ class FoundRows:
         out[is_missing] = MISSING
         return out
 
-    def rank(self, min_count: int) -> tuple[np.ndarray, Vocabulary, np.ndarray]:
+    def rank(self, min_count: int, taught_R: np.ndarray | None = None) -> tuple[np.ndarray, Vocabulary, np.ndarray]:
         """(final row by provisional row, int32; the values kept; how often each final row occurs, int64).
 
         Values are ranked by descending count, ties by first appearance; fewer than `min_count`: the row of rare ones.
+
+        taught_R: int64 (provisional rows,), 0 or more: the counts that count, where some occurrences do not.
         """
         counts = self._found.counts[: self.num_values]
-        order = np.argsort(-counts, kind="stable")
-        order = order[: int(np.count_nonzero(counts >= min_count))]
+        taught = counts if taught_R is None else taught_R[FIRST:]
+        order = np.argsort(-taught, kind="stable")
+        order = order[: int(np.count_nonzero(taught >= min_count))]
         rank = np.full(FIRST + len(counts), RARE, np.int32)
         rank[MISSING] = MISSING
         rank[FIRST + order] = FIRST + np.arange(len(order), dtype=np.int32)
         kept = counts[order]
         rare = int(counts.sum() - kept.sum())
-        vocabulary = Vocabulary(self._found.keys(order), kept)
+        vocabulary = Vocabulary(self._found.keys(order), taught[order])
         return rank, vocabulary, np.concatenate([[self.num_missing, rare], kept])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -11,7 +11,7 @@ import numpy as np
 
 from any2vec.data.clicks.encoder import ClickEncoder
 from any2vec.data.clicks.encoding import Encoded
-from any2vec.data.clicks.rows import FoundRows, HashedRows
+from any2vec.data.clicks.rows import FIRST, FoundRows, HashedRows
 from any2vec.data.clicks.schema import ClickSchema
 from any2vec.data.io.array_file import ArrayFile, map_array
 from any2vec.data.io.storage import atomic_folder, write_json
@@ -19,6 +19,11 @@ from any2vec.data.io.storage import atomic_folder, write_json
 FORMAT = "any2vec-clicks"
 VERSION = 1
 _BLOCK_ROWS = 1 << 16
+
+
+def before_share(num_examples: int, share: float | None) -> int:
+    """How many examples are left where the last share of them is held out."""
+    return num_examples - round((share or 0.0) * num_examples)
 
 
 class ClicksWriter:
@@ -66,19 +71,24 @@ class ClicksWriter:
             offsets.append(values.length + np.cumsum(lengths))
             values.append(rows)
 
-    def finish(self, rows: Sequence[HashedRows | FoundRows], digest: str) -> None:
-        """Rank the vocabularies, standardize, count; write schema, counts and meta.json. Leave the `with` after it."""
+    def finish(self, rows: Sequence[HashedRows | FoundRows], digest: str, held_out: float | None = None) -> None:
+        """Rank the vocabularies, standardize, count; write schema, counts and meta.json. Leave the `with` after it.
+
+        held_out: the last share of the examples, which teaches vocabularies, means and deviations nothing.
+        """
         for file in (self._labels, self._dense, self._ids, *(file for bag in self._bags for file in bag)):
             file.close()
+        num_taught = before_share(self._labels.length, held_out)
         counts, vocabularies, ranks = [], {}, {}
         for at, (column, found) in enumerate(zip(self.schema.columns, rows, strict=True)):
             if isinstance(found, FoundRows):
-                ranks[at], vocabularies[column.name], count = found.rank(column.min_count)
+                taught_R = None if held_out is None else self._count(at, num_taught, FIRST + found.num_values)
+                ranks[at], vocabularies[column.name], count = found.rank(column.min_count, taught_R)
                 counts.append(count)
             else:
                 counts.append(found.counts)
         self._remap(ranks)
-        mean, std = self._moments()
+        mean, std = self._moments(num_taught)
         encoder = ClickEncoder(self.schema, vocabularies, mean, std)
         if self._standard:
             self._standardize(encoder)
@@ -101,22 +111,35 @@ class ClicksWriter:
 
     def _remap(self, ranks: dict[int, np.ndarray]) -> None:
         """Provisional rows become final ones, on the encoded integers: the file is not read again."""
-        if not ranks:
-            return
-        num_single = len(self.schema.categorical)
-        ids = map_array(self._ids.path, np.int32, (self._ids.length, num_single), "r+")
-        values = [map_array(file.path, np.int32, (file.length,), "r+") for file, _ in self._bags]
         for at, rank in ranks.items():
-            column = ids[:, at] if at < num_single else values[at - num_single]
-            for start in range(0, len(column), _BLOCK_ROWS):
-                part = column[start : start + _BLOCK_ROWS]
+            for part in self._blocks_of(at, self._labels.length):
                 part[:] = rank[part]
+
+    def _count(self, at: int, num_examples: int, num_rows: int) -> np.ndarray:
+        """int64 (num_rows,): how often the first examples hold each row of a column."""
+        count_R = np.zeros(num_rows, np.int64)
+        for part in self._blocks_of(at, num_examples):
+            np.add.at(count_R, part, 1)
+        return count_R
+
+    def _blocks_of(self, at: int, num_examples: int) -> Iterator[np.ndarray]:
+        """Rows of a column in the first examples, int32, block by block; they can be changed."""
+        num_single = len(self.schema.categorical)
+        if at < num_single:
+            column = map_array(self._ids.path, np.int32, (self._ids.length, num_single), "r+")[:num_examples, at]
+        else:
+            values, offsets = self._bags[at - num_single]
+            stop = map_array(offsets.path, np.int64, (offsets.length,))[num_examples]
+            column = map_array(values.path, np.int32, (values.length,), "r+")[:stop]
+        for start in range(0, len(column), _BLOCK_ROWS):
+            yield column[start : start + _BLOCK_ROWS]
 
     def _raw(self) -> np.ndarray:
         return map_array(self._dense.path, np.float64, (self._dense.length, len(self.schema.dense)))
 
-    def _moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """(mean, standard deviation) float64 (X,) of what is not missing; (0, 1) where a column is not standardized.
+    def _moments(self, num_examples: int) -> tuple[np.ndarray, np.ndarray]:
+        """(mean, standard deviation) of what is not missing in the first examples, float64 (X,); (0, 1) where a column
+        is not standardized.
 
         In blocks of fixed size, so that they depend on no reader's blocks.
         """
@@ -124,7 +147,7 @@ class ClicksWriter:
         mean, std = np.zeros(num_columns), np.ones(num_columns)
         if not self._standard:
             return mean, std
-        raw, chosen = self._raw(), self._standard
+        raw, chosen = self._raw()[:num_examples], self._standard
         starts = range(0, len(raw), _BLOCK_ROWS)
         blocks = [slice(start, start + _BLOCK_ROWS) for start in starts]
         number = np.maximum(sum(np.count_nonzero(~np.isnan(raw[block][:, chosen]), axis=0) for block in blocks), 1)

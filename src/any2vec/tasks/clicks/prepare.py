@@ -41,8 +41,13 @@ def prepare_clicks(
     from any2vec.tasks.clicks.validation import training_part
 
     is_stream = hasattr(data, "batch") and not (isinstance(data, Clicks) or is_table(data))
-    clicks = data if is_stream else read_clicks(data, schema, cache_dir=cache_dir, progress=as_reading(stage))
+    if is_stream:
+        clicks = data
+    else:
+        clicks = read_clicks(data, schema, cache_dir=cache_dir, progress=as_reading(stage), held_out=share)
     kept, num_clicks = training_part(clicks, share)
+    if kept < clicks.num_examples and not is_stream:
+        clicks = clicks.counted_to(kept)
     metrics = {
         "kind": "clicks", "num_examples": kept, "num_clicks": num_clicks,
         "columns": list(clicks.columns), "dense": list(clicks.dense_names), "num_rows": clicks.num_rows,

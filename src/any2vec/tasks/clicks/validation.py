@@ -9,6 +9,7 @@ import numpy as np
 
 from any2vec.data.clicks.clicks import is_clicks, read_clicks
 from any2vec.data.clicks.rows import ClickBatch
+from any2vec.data.clicks.writer import before_share
 from any2vec.errors import DataError, InputError
 from any2vec.evaluate.clicks import auc, log_loss
 from any2vec.train.in_memory.validation import Validator
@@ -26,7 +27,7 @@ def training_part(source: Any, share: float | None) -> tuple[int, int]:
     num_examples = source.num_examples
     if share is None:
         return num_examples, source.num_clicks
-    kept = num_examples - round(share * num_examples)
+    kept = before_share(num_examples, share)
     if not 0 < kept < num_examples:
         raise InputError(
             f"A share of {share:g} of {num_examples:,} examples leaves {kept:,} to train and {num_examples - kept:,} "
