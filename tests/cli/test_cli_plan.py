@@ -100,6 +100,16 @@ def test_hosts_that_hold_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert result.exit_code == 2 and said in result.stderr and result.stdout == ""
 
 
+def test_dense_layers_are_planned_with_the_state_of_their_optimizer() -> None:
+    pytest.importorskip("torch", reason="models of clicks need torch")
+    asked = ["--rows", "1M", "--items-per-s", "1M", "--hosts", "4", "--servers", "1"]
+    sizes = [
+        planned(*asked, "--optimizer", optimizer, model="deepfm")["trainer_memory"]["dense layers"]
+        for optimizer in ("sgd", "adagrad", "adam")
+    ]
+    assert sizes[1] - sizes[0] == sizes[2] - sizes[1] > 0
+
+
 def test_people_read_a_table() -> None:
     result = run(*SHAPE, "--hosts", "8", "--threads", "4", "--bits", "16")
     assert result.exit_code == 0

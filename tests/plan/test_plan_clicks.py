@@ -22,6 +22,7 @@ from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.server.blocks.trained_block import TrainedBlock
 from any2vec.tables.server.client import RowClient
+from any2vec.tables.server.clients.pulled_rows import ClockedRows
 from any2vec.tables.server.clients.remote_rows import RemoteRows
 from any2vec.tables.server.server import RowServer
 
@@ -41,8 +42,8 @@ COLUMNS = tuple(measure_columns(["a", "b", "c", "d"], OFFSETS, [batch()]))
 SHAPE = ClickShape(columns=COLUMNS, width=WIDTH, dense_parameters=1000, batch_size=BATCH, examples_per_s=1e5)
 
 
-def counted(servers: int, tolerance: float) -> dict[str, int]:
-    """Bytes by kind of one step of one trainer, both ways, without those of leaving."""
+def counted(servers: int, tolerance: float, sums_bags: bool = True) -> dict[str, int]:
+    """Bytes by kind of one step of one trainer, both ways, without those of leaving and of the servers' clocks."""
     placement = place_columns(COLUMNS, servers, SHAPE.row_bytes, tolerance=tolerance)
     bounds = placement.on_ranks(1 + servers, 1)
 
@@ -53,22 +54,24 @@ def counted(servers: int, tolerance: float) -> dict[str, int]:
         client.server.start()
         found: dict[str, int] = {}
         if transport.rank == 0:
-            access, rows = RemoteRows(client, placement, WIDTH), BatchRows.of(*batch())
+            access = RemoteRows(client, placement, WIDTH) if sums_bags else ClockedRows(client)
+            id_M, start_P1 = batch()
+            rows = BatchRows.of(id_M if sums_bags else placement.place(id_M), start_P1)
             access.pool(rows, 0)
             access.apply_pooled(rows, np.zeros((4 * BATCH, WIDTH), np.float32), 0)
             access.flush()
             counters = transport.counters
             for (kind, _, verb), size in [*counters.sent.items(), *counters.received.items()]:
-                found[kind] = found.get(kind, 0) + (size if verb != "leave" else 0)
+                found[kind] = found.get(kind, 0) + (size if verb not in ("leave", "tick") else 0)
         client.close(timeout=LONG_WORK)
         return found
 
     return run_logical(1 + servers, host, patience=20)[0]
 
 
-def planned(servers: int, tolerance: float) -> dict[str, int]:
+def planned(servers: int, tolerance: float, sums_bags: bool = True) -> dict[str, int]:
     placement = place_columns(COLUMNS, servers, SHAPE.row_bytes, tolerance=tolerance)
-    sent, got, _ = Traffic.of(placement, BATCH).bytes_by_server(WIDTH)
+    sent, got, _ = Traffic.of(placement, BATCH, sums_bags).bytes_by_server(WIDTH)
     found: dict[str, int] = {}
     for part in (sent, got):
         for name, size in part.items():
@@ -76,9 +79,10 @@ def planned(servers: int, tolerance: float) -> dict[str, int]:
     return found
 
 
+@pytest.mark.parametrize("sums_bags", [True, False])
 @pytest.mark.parametrize("servers", [1, 3])
-def test_bytes_of_whole_columns_are_exactly_those_that_are_counted(servers: int) -> None:
-    assert planned(servers, 1e9) == counted(servers, 1e9)
+def test_bytes_of_whole_columns_are_exactly_those_that_are_counted(servers: int, sums_bags: bool) -> None:
+    assert planned(servers, 1e9, sums_bags) == counted(servers, 1e9, sums_bags)
 
 
 def test_bytes_of_columns_that_are_cut_are_nearly_those_that_are_counted() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -13,13 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import any2vec
+from any2vec.cli.app import app
 from any2vec.data.clicks.clicks import read_clicks
 from any2vec.errors import HostError, InputError
 from any2vec.sync.options.names import CLICK_SYNCS
 from any2vec.sync.options.trainers import TrainerAgreement, parse_cache
-from click_runs import PlantedFiles, dense_of, plant, same, spread
+from click_runs import SMALL, PlantedFiles, dense_of, plant, same, spread
 from spreads import agreed
 
 pytest.importorskip("torch", reason="models of clicks need torch")
@@ -308,6 +311,22 @@ def test_dense_bytes_of_synchronous_steps_are_what_they_must_be(files: PlantedFi
     size = len(dense_of(result))
     assert result.summary["dense_of_hosts"]["steps"] == 13
     assert result.summary["bytes_by_kind"]["dense"] == 4 * (13 * 2 * size - size // 2)
+
+
+@pytest.mark.parametrize("sync", ["bsp", "bounded:1", "m-of-n:2", "async", "shadow-easgd"])
+def test_rows_that_travel_are_as_many_as_planned(sync: str, tmp_path: Path) -> None:
+    """Bags of many rows: their sums travel where nobody waits, the rows themselves where steps are kept."""
+    files = plant(tmp_path, 640, 10, rows=5000)
+    result = files.fit(hosts=spread(sync, {"logical_hosts": 2, "servers": 1}))
+    collected = 4 * (SMALL.width + 1) * len(result.embeddings)  # in the end, with the optimizer's state
+    counted = result.summary["bytes_by_kind"]["rows"] - collected
+    asked = ["--batch-size", "32", "--bottom", "8", "--top", "8", "--dim", "4", "--items-per-s", "1000", "--json"]
+    asked += ["--schema", str(files.schema), "--cache-dir", str(tmp_path / "cache"), "--sync", sync]
+    asked += ["--logical-hosts", "2", "--servers", "1", "--threads", "1"]
+    found = CliRunner().invoke(app, ["plan", "dlrm", str(files.train), *asked])
+    planned = json.loads(found.stdout)["bytes_per_step"]
+    expected = sum(planned[name] for name in ("rows", "sums", "gradients of rows", "gradients of sums"))
+    assert counted == pytest.approx(20 * expected, rel=0.1)
 
 
 # ---- processes

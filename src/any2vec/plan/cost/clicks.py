@@ -10,14 +10,14 @@ busiest server can serve and its line can carry:
     link     bytes of the look-up over the trainer's line, there and back, and two latencies
 
 Rows that a step needs come from measured columns (plan/cost/columns.py), bytes from the messages of
-tables/server/clients/remote_rows.py.
+tables/server/clients/remote_rows.py, or of pulled_rows.py beside it, where servers add up no bags.
 
 Legend: M servers.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -83,6 +83,8 @@ class ClickSpread:
     """center: a sync sends all dense parameters and gets them back; mean: they are averaged among trainers"""
     sync_gap: Annotated[float, Number(0, 1e9)] = 5.0
     """steps of a trainer from one sync to the next; 0: replicas never agree"""
+    sums_bags: bool = True
+    """of columns of several values sums travel; False: each distinct row, as where servers keep trainers' steps"""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -152,11 +154,12 @@ class Traffic:
     """that the server holds"""
 
     @classmethod
-    def of(cls, placement: Placement, batch_size: int) -> Traffic:
-        """Expected, from measured columns."""
+    def of(cls, placement: Placement, batch_size: int, sums_bags: bool = True) -> Traffic:
+        """Expected, from measured columns. sums_bags: as `ClickSpread` has it."""
         share_MF = placement.shares
         pulled, ids, bags, accessed = (np.zeros(placement.owners) for _ in range(4))
         for column, share in zip(placement.columns, share_MF.T, strict=True):
+            column = replace(column, is_pooled=column.is_pooled and sums_bags)
             accessed += share * column.cost * batch_size
             if not column.is_pooled:
                 pulled += share * column.distinct * batch_size
@@ -195,7 +198,7 @@ def click_plan(shape: ClickShape, spread: ClickSpread, costs: Costs | None = Non
     check_number("examples_per_s", shape.examples_per_s, 0, 1e15, open_low=True)
     costs = costs or Costs()
     placement = place_columns(shape.columns, spread.owners, shape.row_bytes, spread.server_bytes)
-    traffic = Traffic.of(placement, shape.batch_size)
+    traffic = Traffic.of(placement, shape.batch_size, spread.sums_bags)
     sent, got, messages_M = traffic.bytes_by_server(shape.width)
     sent_M, got_M = (np.sum(list(part.values()), axis=0) for part in (sent, got))
     # A trainer that owns rows reaches its own without a message: the one that has the fewest there sends the most.

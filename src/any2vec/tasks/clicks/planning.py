@@ -15,8 +15,8 @@ from any2vec.plan.cost.clicks import ClickShape, ClickSpread, click_plan
 from any2vec.plan.cost.columns import zipf_columns
 from any2vec.plan.cost.estimate import THREAD_BYTES
 from any2vec.plan.cost.size import Forecast, Size, TableSize
+from any2vec.sync.options.names import Bounded, Bsp, MOfN
 from any2vec.sync.options.trainers import TrainerAgreement
-from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tasks.clicks.prepare import prepare_clicks
 from any2vec.tasks.clicks.rows import fresh_rows, measured_columns, row_optimizer
 from any2vec.units import number, parts, size
@@ -66,6 +66,13 @@ def num_dense_parameters(model: ClickModel, num_dense: int, num_columns: int) ->
     return len(start_values(make_net(model, num_dense, num_columns), 1))
 
 
+def _dense_state(model: ClickModel) -> int:
+    """Numbers that the optimizer keeps for a dense parameter."""
+    from any2vec.tables.replica import Replica
+
+    return len(Replica(np.empty(0, np.float32), model.optimizer).state)
+
+
 def _worker(model: ClickModel, num_dense: int, num_columns: int, rows: int) -> ClickWorker:
     """A worker with rows of its own, which agrees with nobody."""
     from any2vec.models.clicks.nets import make_net, start_values
@@ -97,7 +104,7 @@ def size_of_clicks(spec: RunSpec, metadata: Mapping[str, Any], threads: int) -> 
     result = (4 * model.width + _NAME) * metadata["num_rows"] + 4 * dense
     return Size(
         tables=(TableSize(name="rows", rows=metadata["num_rows"], columns=optimizer.num_columns),),
-        resident={"dense layers": (2 + RowOptimizer(1, model.optimizer).num_state + threads) * 4 * dense},
+        resident={"dense layers": (2 + _dense_state(model) + threads) * 4 * dense},
         thread_bytes=THREAD_BYTES + batch, items=metadata["num_examples"],
         # At the end the vectors without their state, and names.
         whole_bytes=result - 4 * dense, result_bytes=result,
@@ -121,8 +128,8 @@ def plan_clicks(spec: RunSpec, shape: ColumnShape, pace: float | None, stage: St
     measured = pace or examples_per_s(model, num_dense, len(known), max(column.rows for column in known))
     planned = ClickShape(
         columns=tuple(known), width=model.width, num_state=row_optimizer(model).num_state,
-        dense_parameters=num_dense_parameters(model, num_dense, len(known)), batch_size=model.batch_size,
-        examples_per_s=measured,
+        dense_parameters=num_dense_parameters(model, num_dense, len(known)),
+        dense_state=_dense_state(model), batch_size=model.batch_size, examples_per_s=measured,
     )  # fmt: skip
     spread = ClickSpread(
         trainers=hosts.trainers or 1, servers=options.servers, sync_servers=options.sync_servers,
@@ -172,14 +179,15 @@ def _agreement(options: TrainerAgreement) -> dict[str, Any]:
     how = options.agreement
     if options.row_cache.kind != "none":
         raise InputError(f"Only --cache none can be planned, got {options.cache}: what a cache saves, the data decide.")
+    sums_bags = not isinstance(how, Bsp | Bounded | MOfN)  # as the row backends have it
     if how.name in ("bounded", "async", "m-of-n"):
-        return {"sync": "center", "sync_gap": 1.0}
+        return {"sync": "center", "sync_gap": 1.0, "sums_bags": sums_bags}
     every = float(getattr(how, "every", 5.0 if how.name.startswith("shadow") else 1.0))
     if how.name == "ds-sync":
         raise InputError(f"sync {options.sync} cannot be planned; take fr-ma:1, of which its groups send less.")
     if how.name == "none":
         return {"sync_gap": 0.0}
-    return {"sync": "center" if how.name.endswith("easgd") else "mean", "sync_gap": every}
+    return {"sync": "center" if how.name.endswith("easgd") else "mean", "sync_gap": every, "sums_bags": sums_bags}
 
 
 def _milliseconds(seconds: float) -> str:
