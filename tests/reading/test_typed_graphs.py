@@ -54,6 +54,14 @@ def test_edges_keep_their_types_and_these_their_names(tmp_path: Path, kind: str)
     again.check_edges()
 
 
+def test_names_that_were_not_known_are_nobody_elses(tmp_path: Path) -> None:
+    known = any2vec.read_triples(TRIPLES)
+    found = any2vec.read_triples([("ann", "likes", "eve")], known=known)
+    with pytest.raises(DataError, match="not known when they were read"):
+        write_graph(found, tmp_path / "graph", edge_types="triples")
+    assert not (tmp_path / "graph").exists()
+
+
 def test_whole_numbers_are_ascending_as_without_types(tmp_path: Path) -> None:
     triples = [("30", "7", "2"), ("2", "1", "10"), ("10", "7", "30")]
     graph = write_graph(triples, tmp_path / "graph", edge_types="triples", labels=_labels(tmp_path, "30 a\n2 b\n"))

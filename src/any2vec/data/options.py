@@ -183,8 +183,7 @@ class GraphOptions:
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
         check_delimiter(self.delimiter)
-        if not self.comment.isascii() or any(mark in self.comment for mark in " \t\r\n\0"):
-            raise InputError(f"comment must hold ASCII characters other than white space, got {self.comment!r}.")
+        check_comment(self.comment)
         object.__setattr__(self, "use_columns", joined_columns(self.use_columns, "src,dst or src,dst,weight"))
 
 

@@ -81,6 +81,14 @@ class Triples:
         """int64 (M, 3): head, relation, tail."""
         return np.stack([self.head, self.relation, self.tail], axis=1).astype(np.int64)
 
+    def check_known(self) -> None:
+        """DataError: a triple has a name that was not known when it was read, and so no row."""
+        if min(int(column_M.min(initial=0)) for column_M in (self.head, self.relation, self.tail)) < 0:
+            raise DataError(
+                "The triples have names that were not known when they were read; read them without known=, "
+                "or leave out those with a row of -1."
+            )
+
     def degrees(self) -> np.ndarray:
         """Triples in which each entity stands, int64 (V,); one with itself counts twice."""
         return np.bincount(np.concatenate([self.head, self.tail]), minlength=len(self.entities))

@@ -51,7 +51,8 @@ def typed_edges(
         known: the nodes that there are; None: those of the edges, whole numbers ascending, others in order.
 
     Raises:
-        DataError: as of `read_triples`; an end is no node. InputError: edges are to have weights.
+        DataError: as of `read_triples`; an end is no node, or was not known when triples were read.
+        InputError: edges are to have weights.
     """
     if options.weighted:
         raise InputError("Edges with types have no weights; leave out --weighted (weighted=True).")
@@ -69,6 +70,7 @@ def typed_edges(
         delimiter=options.delimiter, header=options.header, comment=options.comment, use_columns=columns
     )
     found = read_triples(source, reading, is_relation_last=where == LAST, progress=as_reading(stage))
+    found.check_known()
     name = display(str(source)) if is_file else "The graph"
     is_text = is_file and not is_columns and not Path(source).is_dir()
     nodes, row_V = _nodes(found, known, name, is_text)

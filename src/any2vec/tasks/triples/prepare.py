@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from any2vec.errors import DataError, InputError
+from any2vec.errors import InputError
 from any2vec.train.result import comments_remark, remarks
 from any2vec.types import Stage, as_reading
 
@@ -53,11 +53,7 @@ def prepare_triples(
             raise InputError(f"Triples are read from one file, got {len(data)}; join them into one file first.")
         data = data[0]
     triples = read_triples(data, options, progress=as_reading(stage), cache_dir=cache_dir)
-    if min(int(column_M.min(initial=0)) for column_M in (triples.head, triples.relation, triples.tail)) < 0:
-        raise DataError(
-            "The triples to train on have names that were not known when they were read; read them without known=, or "
-            "leave out those with a row of -1."
-        )
+    triples.check_known()
     digest = fingerprint(
         triples.head,
         triples.relation,
