@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from any2vec.cluster.link import parse_link
 from any2vec.cluster.message import Part, overhead
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
@@ -15,12 +16,16 @@ from any2vec.errors import InputError
 from any2vec.plan.order.groups import GroupSchedule
 from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.drivers.grouped_steps import GroupedSteps
+from any2vec.sync.exchange.groups import DivideAndShuffle
 from any2vec.sync.make import make_grouped
-from any2vec.sync.options.names import StepGroups, parse_click_sync
+from any2vec.sync.options.names import StepGroups, parse_click_sync, parse_sync
 from any2vec.tables.replica import Replica
 from gradient_cases import RATE, SIZE, rough, start_values
 
-SYNCS = [("ds-sync", 4), ("ds-sync:3", 7), ("ds-sync:butterfly:2", 4), ("ds-sync:topology:2", 6), ("ds-sync:5", 5)]
+SYNCS = [
+    ("ds-sync", 4), ("ds-sync:3", 7), ("ds-sync:butterfly:2", 4), ("ds-sync:topology:2", 6), ("ds-sync:topology", 2),
+    ("ds-sync:5", 5),
+]  # fmt: skip
 
 
 def made(transport: Transport, sync: str, trainers: int) -> GroupedSteps:
@@ -130,6 +135,21 @@ def test_bytes_of_a_step_are_those_of_the_group(sync: str, size: int, trainers: 
     heads = steps * (size - 1) * (overhead(2) + Part("control", np.zeros(1)).array.nbytes + overhead(1))
     assert sum(dense for dense, _ in found) == trainers * steps * 2 * (size - 1) / size * 4 * SIZE
     assert all(control == heads for _, control in found)
+
+
+@pytest.mark.parametrize(("trainers", "sites"), [(8, 2), (6, 3)])
+def test_a_topology_has_the_sites_of_the_link_where_all_hosts_train(trainers: int, sites: int) -> None:
+    """As the rounds of words have; with two servers among 8 hosts the groups' own number counts."""
+    link = parse_link("10Gbit,50us;2:100Mbit,30ms")
+
+    def schedules(transport: Transport) -> tuple[GroupSchedule, GroupSchedule]:
+        how: Any = parse_sync("ds-sync:topology")
+        rounds = DivideAndShuffle(transport, {"input": np.zeros((4, 2), np.float32)}, how).schedule
+        return made(transport, "ds-sync:topology", trainers).schedule, rounds
+
+    for steps, rounds in run_logical(8, schedules, link=link):
+        assert (rounds.sites, steps.sites) == (2, sites)
+        assert trainers < 8 or all(steps.groups(number) == rounds.groups(number) for number in range(4))
 
 
 def test_a_schedule_that_does_not_fit_is_refused() -> None:

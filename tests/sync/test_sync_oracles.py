@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import product
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -13,7 +14,7 @@ from agreeing import DIM, ROWS, STEPS, Tables, convex, run_hosts, spread, start_
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import InputError
-from any2vec.plan.order.groups import butterfly_groups, group_size, mixing_rounds, random_groups, topology_groups
+from any2vec.plan.order.groups import GroupSchedule, butterfly_groups, group_size, random_groups, topology_groups
 from any2vec.sync.exchange.site_rows import PIECE, SiteRows
 from any2vec.sync.options.names import MERGES, SYNCS, Gaia, Groups, Leader, Server, parse_sync
 from any2vec.sync.options.rounds import RoundAgreement
@@ -69,14 +70,16 @@ def test_all_partitions_are_as_likely() -> None:
 @pytest.mark.parametrize(
     ("sync", "hosts", "rounds"),
     [("ds-sync:butterfly:2", 8, 3), ("ds-sync:butterfly:3", 9, 2), ("ds-sync:butterfly:4", 4, 1),
-     ("ds-sync:topology:3", 6, 2), ("ds-sync:topology", 8, 2)],
+     ("ds-sync:topology:3", 6, 2), ("ds-sync:topology", 8, 2), ("ds-sync:topology", 2, 1),
+     ("ds-sync:topology:4", 4, 1)],
 )  # fmt: skip
-def test_butterfly_and_topology_are_exact(sync: str, hosts: int, rounds: int) -> None:
+@pytest.mark.parametrize("first", [0, 1])
+def test_butterfly_and_topology_are_exact(sync: str, hosts: int, rounds: int, first: int) -> None:
     """Rows that hosts have trained become their mean, the same bits everywhere; a single host's row comes as it is."""
     reported: dict[int, Tables] = {}
 
     def some(tables: Tables, rank: int, number: int, step: int) -> float:
-        if number == 0 and step == 0:
+        if number == first and step == 0:
             rng = np.random.default_rng(rank)
             for table in tables.values():
                 rows = np.flatnonzero(rng.random(ROWS) < 0.3)
@@ -84,7 +87,7 @@ def test_butterfly_and_topology_are_exact(sync: str, hosts: int, rounds: int) ->
             reported[rank] = {name: table.copy() for name, table in tables.items()}
         return 1.0
 
-    ran = run_hosts(sync, hosts, rounds, some)
+    ran = run_hosts(sync, hosts, first + rounds, some)
     for name, start in start_tables().items():
         every = np.stack([reported[rank][name] for rank in range(hosts)]).astype(float)
         accessed = (every != start).any(axis=2)[..., None]
@@ -137,13 +140,34 @@ def test_groups_are_partitions() -> None:
     for hosts in (2, 3, 5, 8, 9, 12, 31):
         for number in range(6):
             kinds = [random_groups(hosts, group_size(hosts), 1, number)]
-            kinds += [topology_groups(hosts, sites, number) for sites in range(1, hosts) if hosts % sites == 0]
+            kinds += [topology_groups(hosts, sites, number) for sites in range(1, hosts + 1) if hosts % sites == 0]
             kinds += [butterfly_groups(hosts, size, number) for size in (2, 3) if hosts in (size, size**2, size**3)]
             for groups in kinds:
                 assert sorted(sum(groups, [])) == list(range(hosts))  # noqa: RUF017
                 assert all(group == sorted(group) for group in groups)
     assert [group_size(hosts) for hosts in (1, 2, 4, 7, 8, 9, 16, 32)] == [2, 2, 2, 2, 2, 3, 4, 4]
-    assert mixing_rounds("butterfly", 27, 3) == 3 and mixing_rounds("random", 4, 4) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "hosts", "size", "sites", "rounds"),
+    [("butterfly", 27, 3, 1, 3), ("random", 4, 4, 1, 1), ("topology", 2, None, 1, 1), ("topology", 2, None, 2, 1),
+     ("topology", 4, 4, 1, 1), ("topology", 4, 4, 2, 2), ("topology", 6, 3, 1, 2), ("butterfly", 8, 2, 1, 3)],
+)  # fmt: skip
+def test_in_its_rounds_of_mixing_a_schedule_brings_news_to_all(
+    kind: str, hosts: int, size: int | None, sites: int, rounds: int
+) -> None:
+    """From any host, whichever round it has trained in: fewer rounds do not."""
+    schedule = GroupSchedule.of(kind, hosts, size, 0, sites)
+    assert schedule.mixing_rounds == rounds
+
+    def knowing(host: int, first: int, rounds: int) -> set[int]:
+        known = {host}
+        for number in range(first, first + rounds):
+            known.update(*(group for group in schedule.groups(number) if known & set(group)))
+        return known
+
+    for host, first in product(range(hosts), range(rounds)):
+        assert len(knowing(host, first, rounds)) == hosts > len(knowing(host, first, rounds - 1))
 
 
 # Elastic averaging

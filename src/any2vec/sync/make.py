@@ -157,8 +157,14 @@ def make_replicated(
 
 
 def make_grouped(how: StepGroups, replica: Replica, group: ProcessGroup) -> GroupedSteps:
-    """A trainer's `DenseAgreement`. InputError: its groups do not go with the number of trainers."""
-    return GroupedSteps(replica, group, GroupSchedule.of(how.schedule, group.trainers, how.size, how.seed))
+    """A trainer's `DenseAgreement`. InputError: its groups do not go with the number of trainers.
+
+    The sites of a topology are those of the link where all hosts train; servers among them leave sites of unequally
+    many trainers, and then there are as many as groups.
+    """
+    transport = group.transport
+    sites = 1 if transport.link is None or transport.hosts > group.trainers else transport.link.num_sites
+    return GroupedSteps(replica, group, GroupSchedule.of(how.schedule, group.trainers, how.size, how.seed, sites))
 
 
 def make_gradients(

@@ -89,11 +89,16 @@ def butterfly_groups(hosts: int, size: int, number: int) -> list[list[int]]:
 def topology_groups(hosts: int, sites: int, number: int) -> list[list[int]]:
     """The hosts of a site in even rounds; in odd ones the hosts that have the same place in their sites.
 
+    With one site, or one host a site, one of the two schedules is all hosts and the other leaves each alone: then it
+    is all hosts in every round.
+
     Raises:
         InputError: sites cannot have equally many hosts.
     """
     if hosts % sites:
         raise InputError(f"{hosts} hosts do not make {sites} sites of equally many; take a number that divides them.")
+    if sites in (1, hosts):
+        return [list(range(hosts))]
     inside = hosts // sites
     if number % 2 == 0:
         return [list(range(site * inside, (site + 1) * inside)) for site in range(sites)]
@@ -134,14 +139,16 @@ class GroupSchedule:
             return topology_groups(self.hosts, self.sites, number)
         return random_groups(self.hosts, self.size, self.seed, number)
 
-
-def mixing_rounds(schedule: str, hosts: int, size: int) -> int:
-    """Rounds until what one host knows has come to all: surely, or for a random schedule very likely."""
-    if size >= hosts:
-        return 1
-    if schedule == "butterfly":
-        return _digits(hosts, size)
-    return 2 if schedule == "topology" else 2 + 2 * math.ceil(math.log(hosts) / math.log(size))
+    @property
+    def mixing_rounds(self) -> int:
+        """Rounds until what one host knows has come to all: surely, or for a random schedule very likely."""
+        if self.kind == "topology":
+            return 1 if self.sites in (1, self.hosts) else 2
+        if self.size >= self.hosts:
+            return 1
+        if self.kind == "butterfly":
+            return _digits(self.hosts, self.size)
+        return 2 + 2 * math.ceil(math.log(self.hosts) / math.log(self.size))
 
 
 def _digits(hosts: int, size: int) -> int:

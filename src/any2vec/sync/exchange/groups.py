@@ -2,7 +2,7 @@
 
 Divide-and-Shuffle Synchronization (arXiv 2007.03298), row by row. There all parameters change in each step; here most
 rows do not, so a copy of a row has news for a while: from the round in which its host trained it, for as many rounds
-as news need to come to everyone (`plan.order.groups.mixing_rounds`). A row is averaged in a group when any member has
+as news need to come to everyone (`GroupSchedule.mixing_rounds`). A row is averaged in a group when any member has
 news of it, over the members that have, by their weights, and then all members have the news and an equal share of the
 weights: push-sum (Kempe et al. 2003), so a rare row is not pulled back to where it started, and what is agreed in the
 end is the mean over the hosts that trained it. A weight is 1 for a round of training, and halves each round.
@@ -22,7 +22,7 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
-from any2vec.plan.order.groups import GroupSchedule, mixing_rounds
+from any2vec.plan.order.groups import GroupSchedule
 from any2vec.plan.sharding.sharding import Contiguous
 from any2vec.sync.base.members import FAINT, Rows, Watch, average, reduce_rows, share_rows, weighted_mean
 from any2vec.sync.base.states import bound_of
@@ -48,7 +48,7 @@ class DivideAndShuffle(Agreement):
         self.tables = tables
         hosts, sites = transport.hosts, 1 if transport.link is None else transport.link.num_sites
         self.schedule = GroupSchedule.of(how.schedule, hosts, how.size, how.seed, sites)
-        self._life = mixing_rounds(how.schedule, hosts, self.schedule.size)
+        self._life = self.schedule.mixing_rounds
         self._watch = Watch(tables)
         self._weight = {name: np.zeros(len(table), np.float32) for name, table in tables.items()}
         self._life_left = {name: np.zeros(len(table), np.uint8) for name, table in tables.items()}
