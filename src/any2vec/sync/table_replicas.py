@@ -88,8 +88,11 @@ class TableReplicas(Service):
         return {_REPLICA: self.replica.value.copy()} | self.agreement.state_dict()
 
     def load_state_dict(self, states: Sequence[State]) -> None:
-        """Go on from the states of as many hosts; others begin alike, with what was agreed."""
-        if len(states) == self._trainers and all(_REPLICA in state for state in states):
+        """Go on from the states of as many hosts, left by a rule that this one continues; others begin alike, with what
+        was agreed.
+        """
+        are_replicas = len(states) == self._trainers and all(_REPLICA in state for state in states)
+        if are_replicas and self.agreement.continues(states):
             self.replica.value[:] = states[self._rank][_REPLICA]
             self.agreement.load_state_dict(states)
 

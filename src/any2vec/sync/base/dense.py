@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from any2vec.tables.replica import Replica
-from any2vec.types import Service, ShardedStateful
+from any2vec.types import Service, ShardedStateful, State
 
 
 class DenseAgreement(Service, ShardedStateful, Protocol):
@@ -32,6 +33,13 @@ class DenseAgreement(Service, ShardedStateful, Protocol):
 
     def gather_result(self) -> np.ndarray | None:
         """The parameters that count as the model, at rank 0, None elsewhere; collective, after `quiesce` or `close`."""
+
+    def continues(self, states: Sequence[State]) -> bool:
+        """Whether replicas that a former run left, with the states of its hosts, go on as they are.
+
+        Where not, all begin with what that run had agreed on: its rule kept nothing of what this one starts from.
+        """
+        return True
 
     def metrics(self) -> dict[str, Any]:
         """Counts for the summary: numbers, and histograms {text of a number: count}."""

@@ -161,6 +161,9 @@ class ReplicaDriver(DenseAgreement, ABC):
     def state_dict(self) -> State:
         return self.rule.state_dict()
 
+    def continues(self, states: Sequence[State]) -> bool:
+        return self.rule.continues(states)
+
     def load_state_dict(self, states: Sequence[State]) -> None:
         self.rule.load_state_dict(states)
 

@@ -31,7 +31,7 @@ from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.rules.replica_rule import FINISHED, STANDING, WORKING, Phase
 from any2vec.tables.replica import Replica
-from any2vec.types import Service, ShardedStateful
+from any2vec.types import Service, ShardedStateful, State
 
 
 class Averaged(Service, ShardedStateful, ABC):
@@ -128,6 +128,10 @@ class Averaged(Service, ShardedStateful, ABC):
     def close(self, error: BaseException | None = None) -> None:
         """All have received it in the round before."""
         assert error is not None or self._agreed == FINISHED, "a trainer has batches left"
+
+    def continues(self, states: Sequence[State]) -> bool:
+        """The mean of replicas is their mean, whatever they started from."""
+        return True
 
     def slice_of(self, rank: int) -> slice:
         """The parameters that a trainer owns."""

@@ -38,6 +38,10 @@ class BlockMomentum(Averaged):
     def gather_result(self) -> np.ndarray | None:
         return None if self.rank else self.target.copy()
 
+    def continues(self, states: Sequence[State]) -> bool:
+        """Where they have the global model."""
+        return from_slices("bmuf.global", states, len(self.target)) is not None
+
     def state_dict(self) -> State:
         own = self.slice_of(self.rank)
         return {"bmuf.global": self.target[own].copy(), "bmuf.velocity": self.velocity.copy()}

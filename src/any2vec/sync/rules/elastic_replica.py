@@ -114,6 +114,10 @@ class ElasticReplica(ReplicaRule):
     def gather_result(self) -> np.ndarray | None:
         return self._kept
 
+    def continues(self, states: Sequence[State]) -> bool:
+        """Where they have the center."""
+        return from_slices(_KEPT, states, len(self.replica.value)) is not None
+
     def state_dict(self) -> State:
         return {} if self._kept is None else {_KEPT: self._kept.copy()}
 

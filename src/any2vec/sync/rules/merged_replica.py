@@ -69,6 +69,10 @@ class MergedReplica(Averaged):
             whole.append(self.group.numbers(rank, part, where.stop - where.start))
         return np.concatenate(whole)
 
+    def continues(self, states: Sequence[State]) -> bool:
+        """Where as many trainers have kept what they had agreed on: changes are counted from there."""
+        return self._known(states) is not None
+
     def state_dict(self) -> State:
         kept = {_AGREED: self.target[self.slice_of(self.rank)].copy()}
         for piece, rule in self._rules:
@@ -77,7 +81,7 @@ class MergedReplica(Averaged):
 
     def load_state_dict(self, states: Sequence[State]) -> None:
         """Of as many trainers; the caller lets others begin alike, with what was agreed."""
-        known = from_slices(_AGREED, states, len(self.target)) if len(states) == self.group.trainers else None
+        known = self._known(states)
         if known is None:
             return
         self.target[:] = known
@@ -87,6 +91,11 @@ class MergedReplica(Averaged):
             mine = {name.removeprefix(begin): a for name, a in states[self.rank].items() if name.startswith(begin)}
             if mine:
                 rule.load_state_dict(mine)
+
+    def _known(self, states: Sequence[State]) -> np.ndarray | None:
+        """What as many trainers had agreed on; servers among the hosts have no states of it."""
+        trainers = sum(_AGREED in state for state in states)
+        return from_slices(_AGREED, states, len(self.target)) if trainers == self.group.trainers else None
 
     def _result(self, values: Sequence[np.ndarray]) -> np.ndarray:
         return self._merged(self._rules, values)

@@ -59,6 +59,9 @@ class ReplicaRule(Service, ShardedStateful, Protocol):
     def merge(self) -> None:
         """End a sync: bring what was communicated into the replica, while workers run."""
 
+    def continues(self, states: Sequence[State]) -> bool:
+        """As of `DenseAgreement`: whether the states have what this rule starts from."""
+
     def gather_result(self) -> np.ndarray | None:
         """The parameters that count as the model, at rank 0, after `quiesce` or `close`. Collective."""
 

@@ -82,12 +82,14 @@ class HostDense(Service):
     def load_state_dict(self, states: Sequence[State], agreed_Q: np.ndarray, rank: int) -> None:
         """Go on from what a former run had, by rank.
 
-        agreed_Q: its parameters, float32 (Q,), for a trainer that is new, or where all are to be alike.
+        agreed_Q: its parameters, float32 (Q,), for a trainer that is new, or where all are to be alike: also where the
+            agreement does not continue that of the former run.
         """
         if self.agreement is None or not states:
             return
         are_fewer_or_more = self._trainers not in (None, sum("replica" in state for state in states))
-        has_own = not (self._starts_alike or are_fewer_or_more) and rank < len(states) and "replica" in states[rank]
+        are_alike = self._starts_alike or are_fewer_or_more or not self.agreement.continues(states)
+        has_own = not are_alike and rank < len(states) and "replica" in states[rank]
         mine = states[rank if has_own else 0]
         self.replica.value[:] = mine["replica"] if has_own else agreed_Q
         count = mine["replica.count"]
