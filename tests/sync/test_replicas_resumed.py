@@ -170,3 +170,12 @@ def test_layers_go_on_under_their_own_rule(sync: str, servers: int) -> None:
     ran = gone_on(sync, roles, states, agreed_Q)
     assert all(np.array_equal(replica, one) for (replica, _), one in zip(ran[:4], each[:4], strict=True))
     assert ran[0][1] is not None and np.array_equal(ran[0][1], agreed_Q)
+
+
+@pytest.mark.parametrize("sync", ["fr-sum:1000", "fr-ma:1000", "fr-bmuf:1000", "fr-easgd:1000", "ds-sync"])
+@pytest.mark.parametrize("trainers", [1, 2, 6])
+def test_layers_of_more_or_fewer_trainers_are_what_was_agreed(sync: str, trainers: int) -> None:
+    """What a trainer that is there no more had learned since the last sync is part of it."""
+    states, agreed_Q, _ = stopped_layers(sync, Roles(4))
+    found = gone_on(sync, Roles(trainers), states, agreed_Q)[0][1]
+    assert found is not None and np.array_equal(found, agreed_Q)

@@ -20,12 +20,10 @@ from any2vec.sync.options.names import (
     ClickSync,
     Fixed,
     FixedEasgd,
-    FixedMerge,
     MOfN,
     NoSync,
     Shadow,
     ShadowEasgd,
-    ShadowMerge,
     StepGroups,
 )
 from any2vec.sync.options.trainers import TrainerAgreement
@@ -42,7 +40,8 @@ class HostDense(Service):
     Args:
         served: what this host has of a common copy, beside the agreement.
         starts_alike: all trainers start from the same parameters, those that were agreed.
-        trainers: number of former trainers that go on with their own replicas; None: any.
+        trainers: number of former trainers that go on with their own replicas, where what counts is made of these: with
+            fewer some of it would be lost; None: any.
     """
 
     def __init__(
@@ -136,11 +135,10 @@ def make_dense(
         if isinstance(how, ShadowEasgd | FixedEasgd):
             center = ServedCenter(transport, len(value_Q), owners, trainers, how.alpha)
         agreement = make_replicated(how, replica, ProcessGroup(transport, trainers), center) if is_trainer else None
-        merges = isinstance(how, ShadowMerge | FixedMerge)
-        return HostDense(agreement, replica, is_trainer, center, trainers=trainers if merges else None)
+        return HostDense(agreement, replica, is_trainer, center, trainers=trainers if center is None else None)
     if isinstance(how, StepGroups):
         by_groups = make_grouped(how, replica, ProcessGroup(transport, trainers)) if is_trainer else None
-        return HostDense(by_groups, replica, is_trainer)
+        return HostDense(by_groups, replica, is_trainer, trainers=trainers)
     if isinstance(how, Bsp | Bounded | Async | MOfN):
         servers = owners[:1] if isinstance(how, MOfN) else [] if isinstance(how, Bsp) else owners
         if not is_trainer and rank not in servers:
