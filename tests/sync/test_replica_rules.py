@@ -558,6 +558,22 @@ def test_names_that_are_none(text: Any, said: str) -> None:
         parse_click_sync(text)
 
 
+def test_every_name_that_is_offered_can_be_made() -> None:
+    """The rule `spectral`, which asks for a curvature that replicas do not have, is not offered."""
+    with pytest.raises(InputError, match="sync of replicas must be one of none, ") as refused:
+        parse_click_sync("shadow", "replicas")
+    offered = str(refused.value).partition("one of ")[2].partition(", fr-RULE")[0].split(", ")
+    merges = [parse_click_sync(name) for name in offered if name in rules.RULES.names()]
+    assert len(merges) == len(rules.RULES.names()) - 1 and set(offered) >= {*names.CLICK_SYNCS}
+
+    def made(transport: Transport) -> None:
+        for how in merges:
+            assert isinstance(how, names.FixedMerge)
+            make_rule(how, sgd(values(1))[0], ProcessGroup(transport, 1), None)
+
+    run_logical(1, made)
+
+
 # Merge rules
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, 
 
 from any2vec.checks import MAX_SEED, Number, Whole, check_fields, nearest_names
 from any2vec.errors import InputError
-from any2vec.sync.options.rules import RULES
+from any2vec.sync.options.rules import RULES, plain_rules
 
 ALL_BITS = (32, 16, 8)
 MOST_ITERATIONS = 1_000_000
@@ -355,9 +355,9 @@ def parse_click_sync(text: str, whose: str = "a click model") -> ClickSync:
     name, *values = text.split(":") if isinstance(text, str) else [""]
     kind = _CLICK_KINDS.get(name) or _merging(name)
     if kind is None:
-        rules = f"{', '.join(RULES.names())}, fr-RULE or shadow-RULE"
-        near = _near(name, (*CLICK_SYNCS, *RULES.names()))
-        raise InputError(f"sync of {whose} must be one of {', '.join(CLICK_SYNCS)}, {rules}, got {text!r}{near}")
+        known = (*CLICK_SYNCS, *plain_rules())
+        offered = f"{', '.join(known)}, fr-RULE or shadow-RULE"
+        raise InputError(f"sync of {whose} must be one of {offered}, got {text!r}{_near(name, known)}")
     return _with_options(kind, values, text)
 
 

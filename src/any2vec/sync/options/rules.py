@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from any2vec.errors import InputError
@@ -18,6 +19,18 @@ def is_curved(name: str) -> bool:
     from any2vec.sync.base.curvature import Curved
 
     return issubclass(RULES.named(name), Curved)
+
+
+def plain_rules() -> tuple[str, ...]:
+    """Names of the rules that go by no curvature and so serve any rows; those that do not load are none. It loads all
+    others: for messages.
+    """
+    found = []
+    for name in RULES.names():
+        with suppress(InputError):
+            if not is_curved(name):
+                found.append(name)
+    return tuple(found)
 
 
 def rule_class(name: str, *, has_curvature: bool = False) -> type[MergeRule]:

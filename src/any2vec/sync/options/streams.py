@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from any2vec.checks import check_choice
 from any2vec.errors import InputError
 from any2vec.sync.options.agreement import AgreementOptions
-from any2vec.sync.options.rules import RULES
+from any2vec.sync.options.rules import RULES, plain_rules
 
 STREAM_SYNCS = ("sync", "async", "bounded", "dense")
 
@@ -34,7 +34,8 @@ class StreamAgreement(AgreementOptions):
     def __post_init__(self) -> None:
         if str(self.sync).startswith("bounded:"):
             raise InputError(f"Of a stream, sync bounded has its bound in --staleness-bound N, got sync {self.sync!r}.")
-        check_choice("sync", self.sync, (*STREAM_SYNCS, *RULES.names()))
+        if self.sync not in (*STREAM_SYNCS, *RULES.names()):
+            check_choice("sync", self.sync, (*STREAM_SYNCS, *plain_rules()))
         if self.staleness_bound is not None and self.sync != "bounded":
             raise InputError(f"staleness_bound is for sync bounded; leave it out with sync {self.sync}.")
         if self.servers and self.sync == "dense":
