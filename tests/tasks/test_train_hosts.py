@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,19 +18,21 @@ from any2vec.cluster.codec import pack_rows, unpack_ids, unpack_lists, unpack_ro
 from any2vec.cluster.inbox import Inbox
 from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
-from any2vec.cluster.transport import Transport
+from any2vec.cluster.transport import Transport, first_other
 from any2vec.errors import FormatError, Interrupted, JobError, MessageError
+from any2vec.options.run import RunOptions
 from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.drivers import rounds
 from any2vec.sync.exchange.replicated import Replicated
 from any2vec.sync.rules.block import Block, Rules
 from any2vec.sync.rules.merges import Spectral, Sum
 from any2vec.tables.copying import put_packed
+from any2vec.tasks.words.task import Words
 from any2vec.testing.conformance.rules import ready
 from any2vec.train import launch, monitor, run
 from any2vec.train.checkpoint import Checkpoint, load_checkpoint, run_needs, save_checkpoint
 from any2vec.train.in_memory.program import InMemoryProgram
-from any2vec.train.spec import Request
+from any2vec.train.spec import Hooks, Request, RunSpec
 from any2vec.types import ProgressLine, Round, Span, Stats, Work
 from spreads import spread
 
@@ -145,6 +149,66 @@ def test_reading_may_take_longer_than_any_message(monkeypatch: pytest.MonkeyPatc
         return run._read_in_turn(transport, read)
 
     assert run_logical(2, work, patience=0.1) == [0, 1]
+
+
+def test_hosts_wait_for_who_still_reads_what_they_compare() -> None:
+    def work(transport: Transport) -> int:
+        time.sleep(0.5 * (transport.rank == 1))
+        return first_other(transport, "the same", "settings")
+
+    assert run_logical(2, work, patience=0.1) == [-1, -1]
+
+
+def test_hosts_wait_until_rank_0_has_written_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long that takes: who has left waits for the others' end for so long alone, and then ends them all."""
+    has_written = threading.Event()
+
+    def write(*args: Any) -> str | None:
+        if args[4].rank:
+            return None
+        time.sleep(0.5)
+        has_written.set()
+        return "made"
+
+    monkeypatch.setattr(run, "_train", write)
+    monkeypatch.setattr(Words, "read", lambda *_: None)
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    spec = RunSpec(task="words", model=MODEL, data="text.txt", run=RunOptions())
+    here = threading.local()
+    monkeypatch.setattr(run, "join", lambda *_, **__: here.transport)
+
+    def host(transport: Transport) -> tuple[Any, bool]:
+        here.transport = transport
+        return run.run_joined(spec, Hooks(), 0.0), has_written.is_set()
+
+    assert run_logical(2, host, patience=0.1) == [("made", True), (None, True)]
+
+
+@pytest.mark.parametrize("what", ["checkpoint", "epoch"])
+def test_hosts_wait_while_rank_0_is_at_something_long(
+    what: str, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In their work they would wait for its messages no longer than for those of a host that works, too."""
+    begun: Counter[str] = Counter()
+    """works by host"""
+    ahead: list[int] = []
+    before = rounds.Rounds.before
+
+    def begin(self: rounds.Rounds, work: Work[Span]) -> None:
+        begun[threading.current_thread().name] += 1
+        before(self, work)
+
+    def busy(*_: Any) -> None:
+        time.sleep(0.3)
+        ahead.append(max(begun.values()) - begun[threading.current_thread().name])
+
+    monkeypatch.setattr(rounds.Rounds, "before", begin)
+    if what == "checkpoint":
+        monkeypatch.setattr(monitor, "save_checkpoint", busy)
+        trained(text, **spread(**HOSTS), out=tmp_path / "out", checkpoint_seconds=1e-6)
+    else:
+        trained(text, **spread(**HOSTS), on_epoch=busy)
+    assert ahead and not any(ahead)
 
 
 @pytest.mark.parametrize("name", ["settings", "place", "rest", "totals", "seconds"])

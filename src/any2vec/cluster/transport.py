@@ -226,7 +226,11 @@ def gather_json(transport: Transport, own: Any, phase: str, timeout: float | Non
 
 
 def first_other(transport: Transport, own: str, phase: str) -> int:
-    """The first rank that says something else than rank 0, -1: all say the same; all hosts call it together."""
-    texts = [text_of(parts[0]) for parts in transport.gather([text_part(own)], phase).values()]
+    """The first rank that says something else than rank 0, -1: all say the same; all hosts call it together.
+
+    Hosts come from reading what they compare, and wait for each other as long as that takes.
+    """
+    found = transport.gather([text_part(own)], phase, timeout=LONG_WORK)
+    texts = [text_of(parts[0]) for parts in found.values()]
     other = next((rank for rank, text in enumerate(texts) if text != texts[0]), -1)
-    return int(transport.share([control(other)], phase)[0].array[0])
+    return int(transport.share([control(other)], phase, timeout=LONG_WORK)[0].array[0])

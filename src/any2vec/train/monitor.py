@@ -170,6 +170,7 @@ class Monitor:
                 totals["validation"] = self.program.validation.epochs
             place = dict(self.program.schedule.state_dict(rest))
             save_checkpoint(self._file, Checkpoint(state, place, self.program.request.settings, totals))
+        self.transport.barrier("saved", timeout=LONG_WORK)  # of a file that takes longer than hosts wait in their work
         self.decisions.saves.done()
         recorder.pause(time.perf_counter() - start)
 

@@ -52,7 +52,9 @@ def run_joined(spec: RunSpec, hooks: Hooks, started: float) -> Result | None:
     with join(spec.fingerprint(), spec.hosts.link_model, silence=spec.hosts.host_timeout) as transport:
         data = _read_in_turn(transport, lambda: task.read(spec, hooks))
         with task.limits(spec):
-            return _train(task, spec, hooks, data, transport, local_hosts, started)
+            made = _train(task, spec, hooks, data, transport, local_hosts, started)
+        transport.barrier("end", timeout=LONG_WORK)  # rank 0 writes the result, for as long as its disk takes
+    return made
 
 
 def _train(

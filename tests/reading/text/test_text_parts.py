@@ -6,6 +6,8 @@ import gzip
 import mmap
 import os
 import re
+import threading
+import time
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -19,7 +21,7 @@ import any2vec
 from any2vec import errors
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
-from any2vec.data.text.shards import cut_text
+from any2vec.data.text.shards import cut_text, encode_part
 from any2vec.data.text.text import encode_text
 from any2vec.kernels.text.tokens import first_uses
 from any2vec.plan.order.shares import keep_rest
@@ -344,6 +346,24 @@ def test_a_nul_byte_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"a b c\n" * 10 + b"a \0 b\n" + b"a b c\n" * 3)
     with pytest.raises(errors.DataError, match=r"text\.txt, from byte \d+ on has a NUL byte"):
         read_parts(path, 2)
+
+
+def test_hosts_wait_for_the_slowest_reader(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encode = encode_part
+
+    def slowly(*args: Any, **options: Any) -> Any:
+        time.sleep(1.5 * (threading.current_thread().name == "host-1"))
+        return encode(*args, **options)
+
+    read_parts(text, 2)  # what is compiled and encoded by now takes no time
+    monkeypatch.setattr("any2vec.tasks.words.parts.encode_part", slowly)
+
+    def host(transport: Transport) -> list[int]:
+        found = prepare_part(ALL_WORDS, text, transport, text=None, cache_dir=None, stage=None)
+        return found.metadata["vocabulary"]
+
+    one, other = run_logical(2, host, patience=0.5)
+    assert one == other
 
 
 def test_hosts_that_see_other_files(tmp_path: Path) -> None:

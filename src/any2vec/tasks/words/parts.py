@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from any2vec.checks import parse_json
-from any2vec.cluster.transport import Transport, gather_json, text_of, text_part
+from any2vec.cluster.transport import LONG_WORK, Transport, gather_json, text_of, text_part
 from any2vec.data.options import TextOptions
 from any2vec.data.text.corpus import Corpus
 from any2vec.data.text.normalize import check_bad_bytes
@@ -120,14 +120,15 @@ def _difference(other: list[Any], seen: list[Any]) -> str:
 
 
 def _all_parts(transport: Transport, corpus: Corpus | None) -> list[dict[str, Any]]:
-    """What each host has read, by rank, at every host."""
+    """What each host has read, by rank, at every host; they wait for the slowest reader."""
     own: dict[str, Any] = {"num_slots": 0}
     if corpus is not None:
         own = {"name": corpus.path.name, "num_slots": len(corpus.tokens)} | {
             name: corpus.meta[name] for name in ("kind", "num_tokens", "num_sentences", "bad_bytes", "bad_by_span")
         }
-    by_host = gather_json(transport, own, PHASE)
-    parts: list[dict[str, Any]] = parse_json(text_of(transport.share([text_part(json.dumps(by_host))], PHASE)[0]))
+    by_host = gather_json(transport, own, PHASE, timeout=LONG_WORK)
+    every = transport.share([text_part(json.dumps(by_host))], PHASE, timeout=LONG_WORK)[0]
+    parts: list[dict[str, Any]] = parse_json(text_of(every))
     return parts
 
 

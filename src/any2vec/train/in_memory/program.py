@@ -117,10 +117,11 @@ class InMemoryProgram(Program):
         return schedule
 
     def end_epoch(self, epoch: int) -> None:
-        """Show what there is so far to whom it interests, at rank 0."""
+        """Show what there is so far to whom it interests, at rank 0; all hosts wait until that is done."""
         agreed, on_epoch = self.agreed(), self.request.hooks.on_epoch
         if agreed is not None and on_epoch is not None:
             on_epoch(epoch + 1, self.result(agreed).embeddings)
+        self.transport.barrier("epoch", timeout=LONG_WORK)
 
     def validate(self, epoch: int) -> Mapping[str, float]:
         """Metrics of what is agreed behind an epoch, from 1; rank 0 scores, and all hosts call it together."""
