@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import any2vec
+from any2vec.cluster.attempt import Attempt
 from any2vec.cluster.codec import pack_rows, unpack_ids, unpack_lists, unpack_rows
 from any2vec.cluster.inbox import Inbox
 from any2vec.cluster.message import Part
@@ -94,28 +95,6 @@ def test_hosts_that_do_not_all_find_the_checkpoint(text: Path, tmp_path: Path, m
         trained(text, **spread(**HOSTS), out=out, resume=True)
 
 
-def test_torchrun_starts_again_without_overwrite(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = tmp_path / "out"
-    first = trained(text, out=out)
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
-    assert (trained(text, out=out).embeddings.vectors == first.embeddings.vectors).all()
-
-
-def test_a_run_with_restarts_does_not_take_the_former_result_for_its_own(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """When it is started again, that is; until then the former result stays."""
-    out = tmp_path / "out"
-    trained(text, out=out)
-    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "1")
-    with pytest.raises(any2vec.errors.DataError):
-        trained(tmp_path / "nothing.txt", out=out, overwrite=True)
-    assert len(any2vec.Embeddings.load(out))
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
-    again = any2vec.fit(MODEL, text, epochs=1, threads=1, seed=3, out=out)
-    assert again.summary["epochs"] == 1 and not list(out.glob("*.new*"))
-
-
 @pytest.mark.parametrize("line", ["[Gloo] Rank 0 is connected to 1 peer ranks.", "", "17", '"stage"', "[1, 2]"])
 def test_what_a_library_prints_at_rank_0_ends_no_run(line: str) -> None:
     """Some releases of torch greet on standard output, on which rank 0 tells how far it is."""
@@ -178,6 +157,7 @@ def test_hosts_wait_until_rank_0_has_written_the_result(monkeypatch: pytest.Monk
     monkeypatch.setattr(run, "join", lambda *_, **__: here.transport)
 
     def host(transport: Transport) -> tuple[Any, bool]:
+        transport.attempt = Attempt()  # type: ignore[attr-defined]
         here.transport = transport
         return run.run_joined(spec, Hooks(), 0.0), has_written.is_set()
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from any2vec.cluster.attempt import Attempt
 from any2vec.cluster.inbox import Inbox
 from any2vec.cluster.link import LinkModel
 from any2vec.cluster.message import HEAD, Message, decode, encode, from_memory, read_head
@@ -73,6 +74,7 @@ class TorchTransport(Transport):
 
     Args:
         silence: seconds (> 0) without a byte from a host, while this one waits, after which it counts as lost.
+        attempt: which one the hosts have joined for.
     """
 
     def __init__(
@@ -82,8 +84,10 @@ class TorchTransport(Transport):
         link: LinkModel | None = None,
         patience: float = PATIENCE,
         silence: float = SILENCE,
+        attempt: Attempt | None = None,
     ) -> None:
         super().__init__(rank, hosts, link, patience)
+        self.attempt = attempt or Attempt()
         self.silence = silence
         self._tick = min(5.0, silence / 5)
         self._inbox = Inbox()

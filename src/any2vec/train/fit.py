@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from any2vec.callbacks.base import Callback, Told
 from any2vec.callbacks.progress_line import ProgressLine
-from any2vec.cluster.launch.join import check_torch, is_first, joined, restarts
-from any2vec.data.io.storage import RESULT_FORMAT, check_folder_free
+from any2vec.cluster.launch.join import check_torch, is_first, joined
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.options.given import check_called, given_options, given_path, given_readings
@@ -23,8 +22,8 @@ from any2vec.options.sync import SyncOptions
 from any2vec.train.launch import train_in_processes
 from any2vec.train.registry import model_named, task_named, task_of
 from any2vec.train.result import Result
-from any2vec.train.run import run_here, run_joined
-from any2vec.train.run_folder import check_free, check_resumable, own_folder, remove_unfinished
+from any2vec.train.run import claim_folder, run_here, run_joined
+from any2vec.train.run_folder import check_resumable
 from any2vec.train.spec import Hooks, RunSpec
 from any2vec.train.task import check_spread, check_validation, refuse_absent
 from any2vec.types import Progress, Stage
@@ -262,23 +261,16 @@ def train(spec: RunSpec, hooks: Hooks, started: float) -> FitResult:
 
 
 def _with_folder(spec: RunSpec) -> RunSpec:
-    """The spec, whose run folder may be written; under torchrun's restarts it goes on from what is in there."""
-    again, allowed = restarts()
-    run = replace(spec.run, resume=spec.run.resume or again > 0)
-    folder = run.out
-    if folder is not None and is_first():
-        check_free(folder, resume=run.resume, overwrite=run.overwrite)
-        check_folder_free(folder, run.overwrite or run.resume, RESULT_FORMAT)
-        _check_apart(run.start, folder)
-        with own_folder(folder):  # fails before data are read if another process has it
-            if not run.resume and (spec.hosts.restarts or allowed):
-                remove_unfinished(folder)  # now, or a restart would take the former result for its own
+    """The spec, whose run folder may be written; hosts that are to join claim it once they have, together."""
+    folder = spec.run.out
+    if folder is not None and not joined():
+        claim_folder(spec, may_start_again=False)
     if folder is None and (spec.run.resume or spec.run.overwrite):
         name = "resume" if spec.run.resume else "overwrite"
         raise InputError(f"{name} is of a run folder: say which, out, or leave it away.")
     if spec.hosts.restarts and folder is None:
         raise InputError("Restarts go on from checkpoints: say where the run keeps them, out.")
-    return replace(spec, run=run)
+    return spec
 
 
 def _with_epochs(spec: RunSpec) -> RunSpec:
@@ -288,9 +280,3 @@ def _with_epochs(spec: RunSpec) -> RunSpec:
         settings = {"model": spec.model.as_dict(), "epochs": epochs, "seed": int(spec.run.seed)}
         check_resumable(spec.run.out, settings)
     return replace(spec, run=replace(spec.run, epochs=epochs))
-
-
-def _check_apart(init: Any, out: Path) -> None:
-    """A run replaces what stands in its folder: it cannot start from vectors in there."""
-    if isinstance(init, str | Path) and Path(init).resolve().is_relative_to(out.resolve()):
-        raise InputError(f"The vectors to start from lie in {out}, which the run writes; choose another folder for it.")

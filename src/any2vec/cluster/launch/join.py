@@ -58,7 +58,7 @@ def is_first() -> bool:
 
 
 def restarts() -> tuple[int, int]:
-    """(how often torchrun has started the hosts again, how often it may)."""
+    """(how often torchrun's agent on this machine says that it has started hosts again, how often it may)."""
     done, allowed = (os.environ.get(f"TORCHELASTIC_{name}") or 0 for name in ("RESTART_COUNT", "MAX_RESTARTS"))
     return int(done), int(allowed)
 
@@ -88,9 +88,12 @@ def join(
     except ImportError as error:
         raise InputError(_NO_TORCH.format("Hosts as processes")) from error
     _watch_parent()
-    barrier(rank, hosts, min(patience, JOINING))
-    compare(_all_metadata(rank, hosts, metadata(job)))
-    return TorchTransport(rank, hosts, link, patience, silence).start()
+    attempt = barrier(rank, hosts, min(patience, JOINING))
+    mine = metadata(job)
+    every = _all_metadata(rank, hosts, mine | attempt.said(restarts()[0]))
+    compare([{name: value for name, value in theirs.items() if name in mine} for theirs in every])
+    attempt.agree(every)
+    return TorchTransport(rank, hosts, link, patience, silence, attempt).start()
 
 
 def check_torch(what: str = "Hosts as processes") -> None:

@@ -10,6 +10,7 @@ import uuid
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from any2vec.cluster.attempt import Attempt
 from any2vec.cluster.launch.processes import RENDEZVOUS
 from any2vec.errors import Any2VecError, HostError, InputError
 
@@ -20,8 +21,10 @@ _LOOK = 0.02
 _BACKLOG = 1024
 
 
-def barrier(rank: int, hosts: int, seconds: float) -> None:
+def barrier(rank: int, hosts: int, seconds: float) -> Attempt:
     """Make torch.distributed's default group, of gloo: where `run_processes` says, otherwise where torchrun says.
+
+    Returns what this host knows of attempts before this one.
 
     Raises:
         HostError: not all came within about so many seconds, or rank 0 cannot be reached.
@@ -34,13 +37,20 @@ def barrier(rank: int, hosts: int, seconds: float) -> None:
         if RENDEZVOUS in os.environ:
             method = os.environ[RENDEZVOUS]
             dist.init_process_group("gloo", init_method=method, rank=rank, world_size=hosts, timeout=limit)
-        else:
-            common = _common_store(rank, hosts, limit)
-            common.set_timeout(limit)
-            store = fresh(common, rank, hosts, seconds)
-            dist.init_process_group("gloo", store=store, rank=rank, world_size=hosts, timeout=limit)
+            return Attempt()
+        common = _common_store(rank, hosts, limit)
+        common.set_timeout(limit)
+        attempt = Attempt(common if rank == 0 and _is_kept() else None)
+        store = fresh(common, rank, hosts, seconds)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=hosts, timeout=limit)
+        return attempt
     except (RuntimeError, ValueError) as error:
         raise error if isinstance(error, Any2VecError) else _explain(str(error), rank, hosts, seconds) from error
+
+
+def _is_kept() -> bool:
+    """Whether torchrun's agent serves the store, and may keep it for attempts after this one."""
+    return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
 
 
 def _common_store(rank: int, hosts: int, limit: timedelta) -> Store:
@@ -62,7 +72,7 @@ def _listener() -> socket.socket | None:
     """
     address, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
     is_one_machine = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
-    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" or not port.isdecimal():
+    if _is_kept() or not port.isdecimal():
         return None
     try:
         flags = 0 if is_one_machine else socket.AI_NUMERICHOST
