@@ -143,9 +143,6 @@ class Monitor:
         if order & _SAVE:
             self._save([parts[1].array.tolist() for parts in found.values()])
         if order & _STOP:
-            if order & _SAVE:
-                # Who leaves earlier looks like a lost host to rank 0, which writes.
-                self.transport.barrier("saved", timeout=LONG_WORK)
             kept = self._file if order & _SAVE else None
             raise Interrupted(stopped(number, f"at {progress:.1%}", kept, "nothing was kept"))
 
@@ -170,7 +167,8 @@ class Monitor:
                 totals["validation"] = self.program.validation.epochs
             place = dict(self.program.schedule.state_dict(rest))
             save_checkpoint(self._file, Checkpoint(state, place, self.program.request.settings, totals))
-        self.transport.barrier("saved", timeout=LONG_WORK)  # of a file that takes longer than hosts wait in their work
+        # Who goes on waits no longer than for a host that works, too; who leaves looks like a lost host to rank 0.
+        self.transport.barrier("saved", timeout=LONG_WORK)
         self.decisions.saves.done()
         recorder.pause(time.perf_counter() - start)
 
