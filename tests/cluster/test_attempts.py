@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import tempfile
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from any2vec.cluster import attempt
 from any2vec.cluster.attempt import Attempt
 from any2vec.cluster.launch import join as launch
 from any2vec.cluster.launch.processes import run_processes
+from any2vec.tasks.stream.folder import write_stream
 from any2vec.train.checkpoint import FILE
 from any2vec.train.run_folder import ABOUT, write_about
 from found_by_children import python_path
@@ -78,16 +81,19 @@ def test_torchruns_store_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
             transport.attempt.begin()
 
 
-def test_hosts_go_on_together_whoever_was_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("task", "write"), [("words", write_about), ("stream", write_stream)])
+def test_hosts_go_on_together_whoever_was_counted(
+    task: str, write: Callable[[Path, dict[str, Any]], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rank 1 was killed and started again; rank 0's agent has started its own again, and counted nothing."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", python_path())
     out = tmp_path / "out"
     out.mkdir()
-    write_about(out / ABOUT, {"settings": {}})
+    write(out / ABOUT if task == "words" else out, {"settings": {}})
     (out / FILE).write_bytes(b"all work so far")
     lines: list[str] = []
-    run_processes(2, "host_programs", json.dumps({"program": "again", "out": str(out)}), lines.append)
+    run_processes(2, "host_programs", json.dumps({"program": "again", "out": str(out), "task": task}), lines.append)
     assert json.loads(lines[-1]) == [[True, False]] * 2
     assert (out / FILE).read_bytes() == b"all work so far"
 

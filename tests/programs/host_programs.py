@@ -134,18 +134,18 @@ def damaged_body(message: Message) -> tuple[bytes, list[np.ndarray]]:
     return head, [*body[:-1], last]
 
 
-def run_again(out: str) -> None:
+def run_again(out: str, task: str) -> None:
     """Hosts of which torchrun's agents have counted none, one, … restarts: what each then does with a folder, `out`."""
-    from any2vec.models.words.config import SkipGram
-    from any2vec.options.run import RunOptions
-    from any2vec.tasks.words.task import Words
+    from any2vec.train.registry import task_named
     from any2vec.train.run import _begun
     from any2vec.train.spec import RunSpec
 
     os.environ |= {"TORCHELASTIC_RESTART_COUNT": os.environ["RANK"], "TORCHELASTIC_MAX_RESTARTS": "3"}
-    spec = RunSpec(task="words", model=SkipGram(), data="text.txt", run=RunOptions(out=Path(out), overwrite=True))
+    kind = task_named(task)
+    options = kind.run_class()(out=Path(out), overwrite=True)
+    spec = RunSpec(task=task, model=kind.model_class("skipgram")(), data=["text.txt"], run=options)
     with launch.join(spec.fingerprint()) as transport:
-        run = _begun(Words(), spec, transport.attempt).run
+        run = _begun(kind, spec, transport.attempt).run
         found = transport.gather((control(run.resume, run.overwrite),), "run")
         if transport.rank == 0:
             print(json.dumps([[bool(one) for one in parts[0].array] for parts in found.values()]))

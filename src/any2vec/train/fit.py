@@ -22,10 +22,10 @@ from any2vec.options.sync import SyncOptions
 from any2vec.train.launch import train_in_processes
 from any2vec.train.registry import model_named, task_named, task_of
 from any2vec.train.result import Result
-from any2vec.train.run import claim_folder, run_here, run_joined
+from any2vec.train.run import run_here, run_joined
 from any2vec.train.run_folder import check_resumable
 from any2vec.train.spec import Hooks, RunSpec
-from any2vec.train.task import check_spread, check_validation, refuse_absent
+from any2vec.train.task import Task, check_spread, check_validation, refuse_absent
 from any2vec.types import Progress, Stage
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def train(spec: RunSpec, hooks: Hooks, started: float) -> FitResult:
         check_validation(spec, "validate" in task.options_of(spec.model.name).get("run", ()))
     task.check(spec, hooks)
     if task.ends:
-        spec = _with_epochs(_with_folder(spec))
+        spec = _with_epochs(_with_folder(task, spec))
     hosts = spec.hosts
     is_several = hosts.hosts is not None and ((task.num_ranks(spec) or 1) > 1 or hosts.restarts > 0)
     if (is_several or hosts.ray is not None) and not joined():
@@ -260,11 +260,11 @@ def train(spec: RunSpec, hooks: Hooks, started: float) -> FitResult:
     return FitResult(made.embeddings, made.summary, made.records, spec.run.out, made.scorer)
 
 
-def _with_folder(spec: RunSpec) -> RunSpec:
+def _with_folder(task: Task, spec: RunSpec) -> RunSpec:
     """The spec, whose run folder may be written; hosts that are to join claim it once they have, together."""
     folder = spec.run.out
     if folder is not None and not joined():
-        claim_folder(spec, may_start_again=False)
+        task.claim(spec, may_start_again=False)
     if folder is None and (spec.run.resume or spec.run.overwrite):
         name = "resume" if spec.run.resume else "overwrite"
         raise InputError(f"{name} is of a run folder: say which, out, or leave it away.")

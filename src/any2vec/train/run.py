@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 from any2vec.cluster.attempt import Attempt
@@ -14,20 +13,12 @@ from any2vec.cluster.counters import Counters
 from any2vec.cluster.launch.join import is_first, join, joined, restarts
 from any2vec.cluster.threads import run_logical, single_host_transport
 from any2vec.cluster.transport import LONG_WORK, Transport, control, first_other
-from any2vec.data.io.storage import RESULT_FORMAT, check_folder_free
-from any2vec.errors import InputError, JobError
+from any2vec.errors import JobError
 from any2vec.machine import keep_freed_memory
 from any2vec.train.frame import run_frame
 from any2vec.train.registry import task_named
 from any2vec.train.result import Result
-from any2vec.train.run_folder import (
-    check_free,
-    is_finished,
-    open_finished,
-    own_folder,
-    remove_table,
-    remove_unfinished,
-)
+from any2vec.train.run_folder import is_finished, open_finished, own_folder, remove_table
 from any2vec.train.spec import Hooks, Request, RunSpec
 from any2vec.train.task import Task
 
@@ -68,28 +59,6 @@ def run_joined(spec: RunSpec, hooks: Hooks, started: float) -> Result | None:
     return made
 
 
-def claim_folder(spec: RunSpec, may_start_again: bool) -> None:
-    """See that the run may begin in its folder, before data are read; one that may start again finds no other there.
-
-    Raises:
-        StorageError: the folder holds something else, another process has it, or it cannot be written.
-        InputError: the run is to start from vectors in there.
-    """
-    run, folder = spec.run, spec.run.out
-    check_free(folder, resume=run.resume, overwrite=run.overwrite)
-    check_folder_free(folder, run.overwrite or run.resume, RESULT_FORMAT)
-    _check_apart(run.start, folder)
-    with own_folder(folder):  # fails before data are read if another process has it
-        if not run.resume and (spec.hosts.restarts or may_start_again):
-            remove_unfinished(folder)  # now, or a restart would take the former result for its own
-
-
-def _check_apart(init: Any, out: Path) -> None:
-    """A run replaces what stands in its folder: it cannot start from vectors in there."""
-    if isinstance(init, str | Path) and Path(init).resolve().is_relative_to(out.resolve()):
-        raise InputError(f"The vectors to start from lie in {out}, which the run writes; choose another folder for it.")
-
-
 def _begun(task: Task, spec: RunSpec, attempt: Attempt) -> RunSpec:
     """The spec of an attempt, its folder claimed by rank 0; behind another it goes on from what is in there."""
     if spec.run.out is None:
@@ -97,8 +66,7 @@ def _begun(task: Task, spec: RunSpec, attempt: Attempt) -> RunSpec:
     if attempt.is_again:
         spec = replace(spec, run=replace(spec.run, resume=True, overwrite=False))
     if is_first():
-        if task.ends:
-            claim_folder(spec, restarts()[1] > 0)
+        task.claim(spec, may_start_again=restarts()[1] > 0)
         attempt.begin()
     return spec
 

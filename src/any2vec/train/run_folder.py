@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from any2vec._version import __version__
 from any2vec.checks import parse_json
@@ -16,6 +16,7 @@ from any2vec.data.io.folder_lock import FolderLock
 from any2vec.data.io.storage import (
     RESULT_FORMAT,
     atomic_file,
+    check_folder_free,
     check_replaceable,
     fsync_path,
     remove_of_run,
@@ -29,6 +30,9 @@ from any2vec.machine import describe
 from any2vec.models.layers.ga_mlp import CLASSIFIER
 from any2vec.signals import stops_go_to
 from any2vec.train.checkpoint import FILE, check_settings, forget_losses, remove_checkpoint
+
+if TYPE_CHECKING:
+    from any2vec.train.spec import RunSpec
 
 _KNOWN = (
     "meta.json", "vectors.safetensors", "vocabulary.tsv", "dense.safetensors", "schema.json", "values.parquet",
@@ -56,6 +60,28 @@ _BESIDE = (
 _STAGING = "result"
 _GRACE = 2.0
 """seconds that a process which has been stopped may yet take to end"""
+
+
+def claim_folder(spec: RunSpec, may_start_again: bool) -> None:
+    """See that the run may begin in its folder, before data are read; one that may start again finds no other there.
+
+    Raises:
+        StorageError: the folder holds something else, another process has it, or it cannot be written.
+        InputError: the run is to start from vectors in there.
+    """
+    run, folder = spec.run, spec.run.out
+    check_free(folder, resume=run.resume, overwrite=run.overwrite)
+    check_folder_free(folder, run.overwrite or run.resume, RESULT_FORMAT)
+    _check_apart(run.start, folder)
+    with own_folder(folder):  # fails before data are read if another process has it
+        if not run.resume and (spec.hosts.restarts or may_start_again):
+            remove_unfinished(folder)  # now, or a restart would take the former result for its own
+
+
+def _check_apart(init: Any, out: Path) -> None:
+    """A run replaces what stands in its folder: it cannot start from vectors in there."""
+    if isinstance(init, str | Path) and Path(init).resolve().is_relative_to(out.resolve()):
+        raise InputError(f"The vectors to start from lie in {out}, which the run writes; choose another folder for it.")
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
 from any2vec.registry import Registry, loaded
+from any2vec.train.run_folder import claim_folder
 
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
@@ -239,6 +240,16 @@ class Task(ABC):
     @abstractmethod
     def program(self, request: Request, data: Any, transport: Transport) -> Program:
         """What one host of the run does."""
+
+    def claim(self, spec: RunSpec, may_start_again: bool) -> None:
+        """See that a run may begin in its folder; of hosts that join rank 0 does it, once they have.
+
+        may_start_again: torchrun may start them again, and they then go on from what they find there.
+
+        Raises:
+            StorageError, InputError: as of `run_folder.claim_folder`.
+        """
+        claim_folder(spec, may_start_again)
 
     def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
         """The spec with data that processes can read: as they lie, or stored in a folder for them.

@@ -11,10 +11,10 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -38,9 +38,10 @@ from any2vec.tasks.stream import progress as stream_progress
 from any2vec.tasks.stream.batches import Limits, TokenBatches
 from any2vec.tasks.stream.models import budget
 from any2vec.tasks.stream.options import StreamOptions
-from any2vec.tasks.stream.program import StreamProgram
 from any2vec.tasks.stream.stream import StreamResult, stream
-from any2vec.train.checkpoint import FILE, load_checkpoint
+from any2vec.train.checkpoint import FILE
+from any2vec.train.registry import task_named
+from any2vec.train.spec import RunSpec
 from cli_runs import done, refused
 from naive.skipgram.skipgram import train_skipgram_block as naive_block
 
@@ -544,29 +545,9 @@ def test_a_request_that_is_refused_leaves_the_former_stream(text: Path, tmp_path
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize("is_command", [False, True])
-def test_torchrun_starts_again_without_overwrite(
-    is_command: bool, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "out"
-    whole = train(text)
-    train(text, out, steps=5)
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
-    read = Mock(wraps=load_checkpoint)
-    monkeypatch.setattr("any2vec.train.frame.load_checkpoint", read)
-    if is_command:
-        done("stream", "skipgram", str(text), "--out", str(out), "--overwrite", "--dim", "8", "--memory", "20MB",
-             "--threads", "1", "--linger", "0", "--batch-bytes", "2000", "--min-count", "2")  # fmt: skip
-    else:
-        train(text, out, overwrite=True)
-    assert read.called
-    np.testing.assert_array_equal(Embeddings.load(out).vectors, whole.embeddings.vectors)
-    train(text)  # no folder, nothing to go on from
-
-
-@pytest.mark.parametrize(("hosts", "allowed"), [(HostOptions(hosts=1, restarts=1), "0"), (None, "1")])
+@pytest.mark.parametrize("is_torchrun", [False, True])
 def test_hosts_that_may_be_started_again_do_not_take_the_former_stream_for_their_own(
-    hosts: HostOptions | None, allowed: str, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    is_torchrun: bool, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where one is lost before the first checkpoint; by our restarts, and by torchrun's."""
     out, options = tmp_path / "out", StreamOptions(overwrite=True, threads=1)
@@ -576,14 +557,21 @@ def test_hosts_that_may_be_started_again_do_not_take_the_former_stream_for_their
         assert not (out / FILE).exists()
         raise HostError("Rank 1 was killed.")
 
-    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", allowed)
+    def begin(source: str) -> None:
+        if is_torchrun:  # at rank 0, once all have joined
+            model, reading = StreamSkipGram(dim=8), {"sources": SourceOptions(), "text": TextOptions()}
+            run = replace(options, out=out)
+            spec = RunSpec(task="stream", model=model, data=[source], reading=reading, run=run)
+            task_named("stream").claim(spec, may_start_again=True)
+            lose()
+        stream("skipgram", source, out=out, options=options, hosts=HostOptions(hosts=1, restarts=1))
+
     monkeypatch.setattr("any2vec.train.launch.carry_out", lose)
-    monkeypatch.setattr(StreamProgram, "compile", lose)
     with pytest.raises(DataError):
-        stream("skipgram", f"{text}.nowhere", out=out, options=options, hosts=hosts)
+        begin(f"{text}.nowhere")
     assert (out / FILE).exists()
     with pytest.raises(HostError, match="was killed"):
-        stream("skipgram", str(text), out=out, options=options, hosts=hosts)
+        begin(str(text))
 
 
 def test_a_checkpoint_that_has_changed_is_not_gone_on_from(text: Path, tmp_path: Path) -> None:

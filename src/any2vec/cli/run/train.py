@@ -169,11 +169,11 @@ def stream_command(task: Task, model: str) -> Any:
     ) -> None:
         spec = make_spec(task, model, sources, out, config, values)
         folder = check_out(spec.run.out)
-        from any2vec.tasks.stream.stream import listed, train_stream
+        from any2vec.tasks.stream.stream import listed
 
         with StreamBar(quiet) as bar:
             hooks = Hooks(progress=bar.record)
-            result = train_stream(replace(spec, data=listed(spec.data)), hooks, time.perf_counter())
+            result = fit_spec(replace(spec, data=listed(spec.data)), hooks, time.perf_counter())
         if not result.summary:  # of the hosts under torchrun rank 0 speaks
             return
         if as_json:

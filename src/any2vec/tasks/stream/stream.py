@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from any2vec.cluster.launch.join import is_first, restarts
 from any2vec.data.io.files import is_table
 from any2vec.data.options import TextOptions
 from any2vec.embeddings import Embeddings
@@ -25,10 +24,9 @@ from any2vec.sources.base.address import is_crawl
 from any2vec.sources.base.options import SourceOptions
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.progress import StreamProgress
-from any2vec.train.fit import FitResult, options_of, train
-from any2vec.train.registry import model_named, task_named, task_of
+from any2vec.train.fit import options_of, train
+from any2vec.train.registry import model_named, task_of
 from any2vec.train.spec import Hooks, RunSpec
-from any2vec.train.task import refuse_absent
 
 
 @dataclass(frozen=True)
@@ -104,35 +102,10 @@ def stream(
         run=run if out is None else replace(run, out=given_path("out", out)), hosts=options_of("hosts", hosts),
         sync=options_of("sync", sync), storage=options_of("storage", storage),
     )  # fmt: skip
-    found = train_stream(spec, Hooks(progress=callback), started)
+    found = train(spec, Hooks(progress=callback), started)
     if found.embeddings is None:  # it was stopped before a word had a vector, or this is another rank
         return None
     return StreamResult(found.embeddings, found.summary, found.progress)
-
-
-def train_stream(spec: RunSpec, hooks: Hooks, started: float) -> FitResult:
-    """Carry a run over a stream out, as `train` does; where torchrun starts it again, it goes on.
-
-    Raises what `stream` raises.
-
-    started: moment of `time.perf_counter` at which the run was asked for.
-    """
-    return train(_with_restarts(spec, hooks), hooks, started)
-
-
-def _with_restarts(spec: RunSpec, hooks: Hooks) -> RunSpec:
-    """The spec under torchrun: started again, it goes on from what is in its folder, which is its own by then."""
-    again, allowed = restarts()
-    if spec.run.out is None:
-        return spec
-    if again:
-        return replace(spec, run=replace(spec.run, resume=True, overwrite=False))
-    if allowed and spec.run.overwrite and is_first():
-        task = task_named(spec.task)
-        refuse_absent(task, spec)
-        task.check(spec, hooks)  # or what is to be refused would cost the former stream
-        task.stored(spec, spec.run.out, hooks)
-    return spec
 
 
 def _as_lines(sources: Any, column: str | None) -> Any:

@@ -116,7 +116,7 @@ class Streams(Task):
             )
         if text.bad_bytes == "error":
             raise InputError("bad_bytes must be replace or skip for a stream, which no bad byte may end, got 'error'.")
-        if spec.run.out is not None:
+        if spec.run.out is not None and not joined():
             from any2vec.tasks.stream.folder import check_stream_folder
 
             check_stream_folder(spec.run.out, spec.run.resume, spec.run.overwrite)
@@ -133,20 +133,37 @@ class Streams(Task):
 
         return StreamProgram(request, transport) if transport.rank == 0 else TrainerProgram(request, transport)
 
+    def claim(self, spec: RunSpec, may_start_again: bool) -> None:
+        from any2vec.tasks.stream.folder import check_stream_folder
+
+        check_stream_folder(spec.run.out, spec.run.resume, spec.run.overwrite)
+        if may_start_again:
+            self._forget_former(spec)
+
     def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
-        from any2vec.cluster.launch.join import restarts
-        from any2vec.sources.base.inflow import check_names
-        from any2vec.sources.opening import open_sources
-
-        sources = open_sources(spec.data, spec.reading["sources"], spec.run.seed)
-        for source in sources:
-            source.close()  # whatever is wrong with an address is said here, before anything starts
-        check_names(sources)
-        if spec.run.overwrite and (spec.hosts.restarts or restarts()[1]):
-            from any2vec.tasks.stream.folder import forget_former
-
-            forget_former(spec.run.out)
+        _check_sources(spec)
+        if spec.hosts.restarts:
+            self._forget_former(spec)
         return spec
+
+    def _forget_former(self, spec: RunSpec) -> None:
+        """Of the stream that is to be replaced, once nothing is left to refuse: hosts may be started again."""
+        from any2vec.tasks.stream.folder import forget_former
+
+        if spec.run.overwrite:
+            _check_sources(spec)
+            forget_former(spec.run.out)
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         return f"To see the words nearest to another:  any2vec nearest {folder} WORD"
+
+
+def _check_sources(spec: RunSpec) -> None:
+    """Whatever is wrong with an address is said here, before anything starts."""
+    from any2vec.sources.base.inflow import check_names
+    from any2vec.sources.opening import open_sources
+
+    sources = open_sources(spec.data, spec.reading["sources"], spec.run.seed)
+    for source in sources:
+        source.close()
+    check_names(sources)
