@@ -14,7 +14,7 @@ import any2vec
 from any2vec.errors import DataError, InputError, Interrupted
 from any2vec.evaluate.clicks import auc
 from any2vec.evaluate.triples import evaluate_triple_file
-from any2vec.evaluate.words.similarity import evaluate_similarity
+from any2vec.evaluate.words.similarity import evaluate_similarity, pairs_of, similarity_of
 from any2vec.options.hosts import HostOptions
 from any2vec.options.sync import SyncOptions
 from any2vec.testing.planted_triples import PlantedTriples
@@ -239,6 +239,26 @@ def test_words_keep_the_epoch_with_the_best_correlation(tmp_path: Path) -> None:
     assert early.summary["epochs_done"] < 40
     with pytest.raises(DataError, match="0 of the 2 pairs"):
         any2vec.fit(model, lines, validate=[("nobody", "nowhere", 1), ("no", "none", 2)], **options)
+
+
+def test_words_made_of_ngrams_are_those_of_the_best_epoch_whole() -> None:
+    words = [f"{first}{second}{third}" for first in "abc" for second in "xyz" for third in "pq"]
+    draws = np.random.default_rng(5)
+    lines = [[words[n] for n in draws.integers(0, len(words), 10)] for _ in range(200)]
+    pairs = [(words[n], words[n + 1], float(n % 5)) for n in range(12)]
+    model = any2vec.NGram(dim=8, window=3, min_count=1, subsample=0, buckets=2000)
+    shown: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def keep(epoch: int, found: any2vec.Embeddings) -> None:
+        assert found.encoder is not None
+        shown[epoch] = found.vectors.copy(), found.encoder.make(["axq", "unseen"])
+
+    run = any2vec.fit(model, lines, epochs=6, threads=1, validate=pairs, on_epoch=keep)
+    best = run.summary["best_epoch"]
+    assert best < 6 and run.embeddings.encoder is not None
+    np.testing.assert_array_equal(run.embeddings.vectors, shown[best][0])
+    np.testing.assert_array_equal(run.embeddings.encoder.make(["axq", "unseen"]), shown[best][1])
+    assert similarity_of(run.embeddings, pairs_of(pairs)).mean == run.summary["validation"][best - 1]["spearman"]
 
 
 def test_clicks_that_cannot_be_validated_on_are_refused(clicks: PlantedFiles) -> None:

@@ -54,7 +54,7 @@ class SequenceProgram(InMemoryProgram):
             model, prepared.counts, prepared.keep, source, rows.tables,
             block=prepared.block, piece=self.schedule.piece, threads=request.threads, seed=request.spec.run.seed,
             places=Places(*(rows.places[name] for name in TABLES)) if isinstance(rows, RoundRows) else None,
-            subwords=None if self.grams is None else self.grams.subwords,
+            subwords=None if self.grams is None else self.grams.subwords(self.grams.table),
         )  # fmt: skip
         self.driver: LocalDriver | Rounds = LocalDriver()
         if request.agreement is not None:
@@ -92,7 +92,7 @@ class SequenceProgram(InMemoryProgram):
         output = agreed["output"] if model.objective == "negative" else None
         vectors, encoder = agreed["input"], None
         if self.grams is not None:
-            vectors, encoder = self.grams.vectors(vectors), self.grams.encoder()
+            vectors, encoder = self.grams.vectors(vectors, agreed["grams"]), self.grams.encoder(agreed["grams"])
         return Result(Embeddings(self.keys, vectors, output, self.counts, {"model": model.as_dict()}, encoder))
 
     def summary(self, stored: StoredResult, recorder: Recorder, compile_seconds: float) -> dict[str, Any]:
