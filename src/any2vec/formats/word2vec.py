@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
+from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -98,30 +100,45 @@ def parse_header(line: bytes, where: str) -> tuple[int, int]:
 FASTTEXT_MAGIC = (793712314).to_bytes(4, "little")
 
 
+def _fields(line: bytes, dim: int) -> list[bytes]:
+    """A key and its `dim` numbers, where the line holds as many: the key of GloVe may hold blanks."""
+    parts = line.rsplit(b" ", dim)
+    return parts if len(parts) == dim + 1 and b"" not in parts else line.split()
+
+
+def _are_numbers(fields: list[bytes]) -> bool:
+    try:
+        return all(isfinite(float(field)) for field in fields)
+    except ValueError:
+        return False
+
+
+def _is_plain(text: bytes) -> bool:
+    """Whether bytes are UTF-8 without control characters, up to their last whole line."""
+    try:
+        text[: text.rfind(b"\n") + 1 or None].decode()
+    except UnicodeDecodeError:
+        return False
+    return not _CONTROL.search(text)
+
+
 def sniff(path: Path) -> str:
     """Whether a file is "word2vec", "word2vec-binary", "fasttext" or "glove", by its first megabyte.
 
-    FormatError for others.
+    It is text if its first row is a key and numbers (keys may hold control characters), or if all of it is UTF-8
+    without control characters. FormatError for others.
     """
-    head = next(read_blocks(path))
+    head = next(read_blocks(path)).removeprefix(BOM_UTF8)  # which readers of text leave out, too
     if head.startswith(FASTTEXT_MAGIC):
         return "fasttext"
     line, _, body = head.partition(b"\n")
-    has_header = _HEADER.fullmatch(line) is not None
-    text = body if has_header else head
-    try:
-        text[: text.rfind(b"\n") + 1 or None].decode()
-        is_text = not _CONTROL.search(text)
-    except UnicodeDecodeError:
-        is_text = False
-    if has_header:
-        return "word2vec" if is_text else "word2vec-binary"
-    if is_text:
-        try:
-            if len(line.split()) > 1 and np.isfinite(float(line.split()[-1])):
-                return "glove"
-        except ValueError:
-            pass
+    if header := _HEADER.fullmatch(line):
+        dim, fields = int(header[2]), _fields(body.lstrip().partition(b"\n")[0].rstrip(), int(header[2]))
+        is_row = len(fields) == dim + 1 and _are_numbers(fields[1:])
+        return "word2vec" if is_row or _is_plain(body) else "word2vec-binary"
+    fields = line.split()
+    if len(fields) > 1 and (_are_numbers(fields[1:]) or (_is_plain(head) and _are_numbers(fields[-1:]))):
+        return "glove"
     raise FormatError(
         f"{path.name}: neither word2vec text or binary, GloVe text, nor another known format; if it is, give it "
         "by --format (in Python format=)."
@@ -139,9 +156,7 @@ def _read_rows(batches: Iterable[list[bytes]], dim: int, where: str, first_line:
         for line in lines:
             line = line.rstrip()
             if line:
-                parts = line.rsplit(b" ", dim)
-                if len(parts) != dim + 1 or b"" in parts:
-                    parts = line.split()
+                parts = _fields(line, dim)
                 if len(parts) != dim + 1:
                     raise FormatError(
                         f"{where}, line {line_number:,}: expected a key and {dim:,} numbers, got {len(parts):,} fields."

@@ -87,6 +87,27 @@ def test_word2vec_refuses_keys_with_blanks_and_leaves_nothing(tmp_path: Path, fo
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("format", sorted(WITHOUT_BLANKS - {"fasttext"}))
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_control_characters_in_a_key_come_back(tmp_path: Path, format: str, first: int) -> None:
+    keys = ["\x1b[0m", "nul\0in", "plain", "\x1f\x01"]
+    embeddings = Embeddings(keys[first:] + keys[:first], np.arange(12).reshape(4, 3) + 0.25)
+    embeddings.save(tmp_path / NAMES[format], format=format)
+    assert guess_format(tmp_path / NAMES[format]) == format
+    loaded = Embeddings.load(tmp_path / NAMES[format])
+    assert list(loaded.keys) == list(embeddings.keys)
+    np.testing.assert_array_equal(loaded.vectors, embeddings.vectors)
+
+
+@pytest.mark.parametrize("format", ["word2vec", "glove"])
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path, format: str) -> None:
+    path = tmp_path / NAMES[format]
+    toy().save(path, format=format)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert guess_format(path) == format
+    assert_same(Embeddings.load(path), toy(), format)
+
+
 @pytest.mark.parametrize("format", [name for name, known in FORMATS.items() if known.has_half and name in NAMES])
 def test_float16_on_request(tmp_path: Path, format: str) -> None:
     embeddings = Embeddings(["a", "b"], [[0.1, 2.0], [-3.3, 0.0]], counts=[2, 1])
