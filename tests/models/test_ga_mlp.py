@@ -303,5 +303,21 @@ def test_an_estimator_tells_classes_by_name(planted: dict[str, Any]) -> None:
     assert estimator.score(planted["edges"], planted["x"], names) > 0.85
 
 
+@pytest.mark.parametrize("form", ["int8", "strings", "objects", "list", "dict", "mixed", "floats"])
+def test_predictions_are_of_the_type_of_the_classes(planted: dict[str, Any], form: str) -> None:
+    texts = np.array(["10", "-2", "3"])[planted["y"]]
+    given: dict[str, Any] = {
+        "int8": planted["y"].astype(np.int8), "strings": texts, "objects": texts.astype(object), "list": texts.tolist(),
+        "dict": dict(enumerate(texts.tolist())), "mixed": np.array([1.5, True, "3"], object)[planted["y"]],
+        "floats": np.array([1.5, 2.0, 0.25], object)[planted["y"]],
+    }  # fmt: skip
+    y = given[form]
+    truth = texts if form == "dict" else np.asarray(y)
+    estimator = any2vec.GAMLPClassifier(**SMALL, epochs=60, seed=2).fit(planted["edges"], planted["x"], y)
+    assert set(estimator.classes_.tolist()) == set(truth.tolist())
+    assert {type(one) for one in estimator.classes_.tolist()} == {type(one) for one in truth.tolist()}
+    assert estimator.score(planted["edges"], planted["x"], truth) > 0.85
+
+
 def _pairs(path: Path) -> list[list[str]]:
     return [line.split() for line in path.read_text().splitlines()]

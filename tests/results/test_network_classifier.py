@@ -158,9 +158,26 @@ def test_before_fit_nothing_is_answered() -> None:
         (("\u0663", "4", "5"), ["4", "5", "\u0663"]), (("9" * 30, "1", "2"), ["1", "2", "9" * 30]),
     ],
 )  # fmt: skip
-def test_classes_are_numbers_where_all_are_written_as_such(names: tuple[str, ...], classes: list[Any]) -> None:
-    found = GraphNetworkClassifier(**SMALL | {"epochs": 1}).fit(EDGES, np.array(names, object)[BLOCK], features=X)
+def test_classes_of_a_file_are_numbers_where_all_are_written_as_such(
+    names: tuple[str, ...], classes: list[Any], tmp_path: Path
+) -> None:
+    (tmp_path / "y.tsv").write_text("".join(f"{node}\t{names[one]}\n" for node, one in enumerate(BLOCK)), "utf-8")
+    found = GraphNetworkClassifier(**SMALL | {"epochs": 1}).fit(EDGES, tmp_path / "y.tsv", features=X)
     assert sorted(found.classes_.tolist()) == classes
+
+
+@pytest.mark.parametrize("form", ["strings", "objects", "list", "dict", "floats"])
+def test_classes_are_of_the_type_that_they_were_given_in(form: str) -> None:
+    texts = np.array(["-5", "1", "20"])[BLOCK]
+    y: Any = {
+        "strings": texts, "objects": texts.astype(object), "list": texts.tolist(),
+        "dict": dict(enumerate(texts.tolist())), "floats": np.array([0.5, 1.0, 20.0], object)[BLOCK],
+    }[form]  # fmt: skip
+    found = GraphNetworkClassifier(**SMALL).fit(EDGES, y, features=X)
+    truth = texts if form == "dict" else np.asarray(y)
+    assert found.classes_.dtype == truth.dtype or form in ("objects", "floats")
+    assert (found.predict(EDGES, features=X) == truth).mean() > 0.85
+    assert found.score(EDGES, y, features=X) > 0.85
 
 
 def test_none_of_the_classes_of_the_training_is_never_right() -> None:

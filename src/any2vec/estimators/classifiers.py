@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):
             graph=None if options == GraphOptions() else options, nodes=nodes, hosts=hosts,
         )  # fmt: skip
         self.classifier_, self.embeddings_, self.summary_ = result.scorer, result.embeddings, result.summary
-        self.classes_ = np.asarray(classes_named(self.classifier_.classes))
+        self.classes_ = classes_of(self.classifier_.classes, y)
         return self
 
     def decision_function(self, graph: Any, X: Any) -> np.ndarray:
@@ -201,8 +202,25 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):
         return hasattr(self, "classifier_")
 
 
-def classes_named(names: Sequence[str]) -> list[int] | list[str]:
-    """Classes as their user knows them: whole numbers where all are written as such, "01" is a name."""
-    if all(_NUMBER.fullmatch(name) for name in names):
-        return [int(name) for name in names]
-    return list(names)
+def classes_of(names: Sequence[str], y: Any) -> np.ndarray:
+    """The classes of these names as `fit` was given them: numbers stay numbers, and strings strings, (C,).
+
+    Of a file and of a graph's own, and where a class has no node: whole numbers if all names are written as such ("01"
+    is not).
+    """
+    found = {str(one): one for one in _given(y) if is_class(one)}
+    values: list[Any] = [found.get(name) for name in names]
+    if None in values:
+        values = [int(name) for name in names] if all(_NUMBER.fullmatch(name) for name in names) else list(names)
+    return np.array(values, None if len({type(one) for one in values}) == 1 else object)
+
+
+def _given(y: Any) -> Iterator[Any]:
+    """The classes of nodes in memory, one by one; nothing of a file, or of columns of 0 and 1."""
+    if isinstance(y, Mapping):
+        for one in y.values():
+            yield from one if isinstance(one, list | tuple | Set | np.ndarray) else [one]
+    elif y is not None and not isinstance(y, str | Path):
+        rows = np.asarray(y)
+        if rows.ndim == 1 or rows.shape[1:] == (1,):
+            yield from rows.ravel().tolist()

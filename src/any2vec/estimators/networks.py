@@ -19,7 +19,7 @@ from any2vec.data.options import GraphOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
 from any2vec.estimators.base import config_of, options_of, with_parameters
-from any2vec.estimators.classifiers import classes_named
+from any2vec.estimators.classifiers import classes_of
 from any2vec.evaluate.graph.scores import score_of
 from any2vec.models.networks.config.base import GraphNetwork, objective_name
 from any2vec.tasks.graphs.build import is_given
@@ -82,7 +82,7 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
                 model, opened, epochs=self.epochs, threads=self.threads, seed=self.seed, patience=self.patience
             )  # fmt: skip
         self.classifier_, self.embeddings_, self.summary_ = result.scorer, result.embeddings, result.summary
-        self.classes_ = np.asarray(classes_named(self.classifier_.classes))
+        self.classes_ = classes_of(self.classifier_.classes, y)
         return self
 
     def decision_function(self, graph: Any, *, features: Any = None, edge_features: Any = None) -> np.ndarray:
