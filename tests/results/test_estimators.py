@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import fields
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -149,6 +150,15 @@ def test_a_config_is_taken_as_it_stands() -> None:
         WordEmbedder(model=config, dim=9).fit(SENTENCES)
     with pytest.raises(InputError, match="the name of a model, or one of SkipGram, CBOW"):
         WordEmbedder(model=any2vec.DeepWalk()).fit(SENTENCES)
+
+
+@pytest.mark.parametrize("model", ["deepwalk", any2vec.DeepWalk(dim=8)])
+def test_a_field_that_the_model_has_not_got_is_refused(model: Any) -> None:
+    with pytest.raises(InputError, match="p is a field of node2vec, not of deepwalk; leave it out"):
+        NodeEmbedder(model, p=0.25, q=4.0).fit(CLIQUES)
+    assert NodeEmbedder(model, p=1.0, epochs=1, threads=1).fit(CLIQUES).embeddings_.meta["model"]["model"] == "deepwalk"
+    with pytest.raises(InputError, match="learning_rate is a field of bpr and item2vec, not of als"):
+        any2vec.ItemRecommender("als", learning_rate=0.1).fit([("u", "i"), ("u", "j")])
 
 
 # ---- clicks

@@ -92,24 +92,40 @@ def config_of(estimator: Any) -> Any:
     """The model that the parameters ask for: its name and fields, or a config as it stands.
 
     Raises:
-        InputError: there is no such model; or a field stands beside a config.
+        InputError: there is no such model; a field is set that the model has not got; or one stands beside a config.
     """
     values, models = estimator.get_params(deep=False), estimator._models
     model = values["model"]
-    if not isinstance(model, str):
-        is_known = isinstance(model, tuple(models.values()))
-        if not is_known:
-            known = ", ".join(config.__name__ for config in models.values())
-            raise InputError(f"model must be the name of a model, or one of {known}; got {model!r}.")
-        defaults = inspect.signature(type(estimator)).parameters
-        beside = [item.name for item in fields(model) if values[item.name] != defaults[item.name].default]
-        if beside:
-            raise InputError(f"{beside[0]} stands in the config; set it there, or give the model by its name.")
-        return model
-    if model not in models:
-        raise InputError(f"model must be one of {', '.join(models)}; got {model!r}.")
-    chosen = {item.name: values[item.name] for item in fields(models[model]) if values[item.name] is not OWN}
-    return models[model](**chosen)
+    if isinstance(model, str):
+        if model not in models:
+            raise InputError(f"model must be one of {', '.join(models)}; got {model!r}.")
+        _check_has(models[model], models, _fields_set(estimator))
+        chosen = {item.name: values[item.name] for item in fields(models[model]) if values[item.name] is not OWN}
+        return models[model](**chosen)
+    if not isinstance(model, tuple(models.values())):
+        known = ", ".join(config.__name__ for config in models.values())
+        raise InputError(f"model must be the name of a model, or one of {known}; got {model!r}.")
+    _check_has(type(model), models, beside := _fields_set(estimator))
+    if beside:
+        raise InputError(f"{beside[0]} stands in the config; set it there, or give the model by its name.")
+    return model
+
+
+def _fields_set(estimator: Any) -> list[str]:
+    """The fields of any of the models whose parameters are not the default ones."""
+    every = dict.fromkeys(item.name for config in estimator._models.values() for item in fields(config))
+    defaults = inspect.signature(type(estimator)).parameters
+    return [name for name in every if getattr(estimator, name) != defaults[name].default]
+
+
+def _check_has(chosen: Any, models: dict[str, type], names: list[str]) -> None:
+    for name in names:
+        having = [one for one, config in models.items() if name in {item.name for item in fields(config)}]
+        if name not in {item.name for item in fields(chosen)}:
+            raise InputError(
+                f"{name} is a field of {' and '.join(having)}, not of {chosen.name}; leave it out, or choose another "
+                "model."
+            )
 
 
 def options_of(estimator: Any, kind: type) -> Any:
