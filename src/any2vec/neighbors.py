@@ -18,21 +18,27 @@ _MUL_EPSILON = 0.001
 
 
 def _best(scores_QM: np.ndarray, rows_QM: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k best columns of each line, in no order."""
+    """The k best columns of each line, in no order; of equal scores those of the first rows."""
     if scores_QM.shape[1] <= k:
         return scores_QM, rows_QM
-    chosen = np.argpartition(scores_QM, scores_QM.shape[1] - k, axis=1)[:, -k:]
-    return np.take_along_axis(scores_QM, chosen, 1), np.take_along_axis(rows_QM, chosen, 1)
+    chosen_QK = np.argpartition(scores_QM, scores_QM.shape[1] - k, axis=1)[:, -k:]
+    least_Q1 = np.take_along_axis(scores_QM, chosen_QK, 1).min(axis=1, keepdims=True)
+    for query in np.flatnonzero((scores_QM >= least_Q1).sum(axis=1) > k):  # the partition took any of those at its edge
+        above = np.flatnonzero(scores_QM[query] > least_Q1[query])
+        equal = np.flatnonzero(scores_QM[query] == least_Q1[query])
+        by_row = np.argsort(rows_QM[query, equal], kind="stable")
+        chosen_QK[query] = np.concatenate([above, equal[by_row[: k - len(above)]]])
+    return np.take_along_axis(scores_QM, chosen_QK, 1), np.take_along_axis(rows_QM, chosen_QK, 1)
 
 
 def _combine(rows_MD: np.ndarray, norms_M: np.ndarray, groups: list[tuple[np.ndarray, int]]) -> np.ndarray:
     """Scores (Q, M) of a block of rows against queries.
 
-    One group: its cosine. Several, each (unit rows (Q, D), ±1): 3CosMul, the product of the shifted cosines of the
-    positive ones over that of the negative ones.
+    Groups are (unit rows (Q, D), ±1). One positive group: its cosine. Others: 3CosMul, the product of the shifted
+    cosines of the positive ones over that of the negative ones.
     """
     cosines = [(unit_QD @ rows_MD.T) / norms_M for unit_QD, _ in groups]
-    if len(groups) == 1:
+    if len(groups) == 1 and groups[0][1] > 0:
         return cosines[0]
     upper, lower = np.float32(1.0), np.float32(1.0)
     for cosine_QM, (_, sign) in zip(cosines, groups, strict=True):

@@ -9,6 +9,7 @@ from any2vec import neighbors
 from any2vec.data.vocab.user_keys import UserKeys
 from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, FormatError, InputError
+from any2vec.formats import table
 
 
 def clusters(rng: np.random.Generator, groups: int = 40, members: int = 5, dim: int = 32) -> Embeddings:
@@ -153,6 +154,25 @@ def parallelograms(rng: np.random.Generator) -> Embeddings:
     base = rng.standard_normal((12, 50))
     keys = [f"he{i}" for i in range(12)] + [f"she{i}" for i in range(12)]
     return Embeddings(keys, np.concatenate([base, base + offset]))
+
+
+def test_far_from_a_key_is_far_by_either_method(rng: np.random.Generator) -> None:
+    embeddings = clusters(rng)
+    found = [[key for key, _ in embeddings.most_similar([], "3_1", 8, method)] for method in ("add", "mul")]
+    assert found[0] == found[1] and not any(key.startswith("3_") for key in found[1])
+    (_, score), *_ = embeddings.most_similar([], "3_1", 1, "mul")
+    cosine = embeddings.similarity("3_1", found[0][0])
+    assert score == pytest.approx(1 / ((1 + cosine) / 2 + 0.001), rel=1e-4)
+
+
+@pytest.mark.parametrize("block_bytes", [64, 4 << 20])
+def test_of_equal_rows_the_first_are_nearest(monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
+    monkeypatch.setattr(neighbors, "row_blocks", lambda matrix, **_: table.row_blocks(matrix, block_bytes))
+    kinds = np.random.default_rng(4).integers(0, 4, 300)
+    embeddings = Embeddings(list(range(300)), np.eye(4)[kinds])
+    for row, found in enumerate(embeddings.nearest(list(range(300)), k=90)):
+        order = np.lexsort((np.arange(300), kinds != kinds[row]))
+        assert [key for key, _ in found] == [one for one in order.tolist() if one != row][:90]
 
 
 @pytest.mark.parametrize("method", ["add", "mul"])
