@@ -102,6 +102,21 @@ def test_training_equals_its_twin(num_tokens: int) -> None:
     np.testing.assert_allclose(subwords.gram_GD, slow_grams, rtol=1e-3, atol=4e-3)
 
 
+def test_a_block_has_as_many_distinct_words_as_a_long_walk() -> None:
+    """17,000 rows, each once, without n-grams: they train as the words alone do."""
+    words = 17_000
+    alone = random_problem(1, num_tokens=words, num_rows=words, dim=4, window=2)
+    alone.tokens[:] = np.random.default_rng(2).permutation(words)
+    made = alone.copy()
+    keys = Keys.of([str(word) for word in range(words)])
+    nothing = Subwords(
+        np.array(keys.arena), *bounds(keys), np.full(7, -1, np.int32), np.zeros((0, 4), np.float32), 3, 5
+    )
+    plain = negative(train_skipgram_block, words, 12)(alone)
+    assert negative(train_skipgram_block, words, 12, None, nothing)(made) == pytest.approx(plain, rel=1e-6)
+    np.testing.assert_allclose(made.input_rows, alone.input_rows, atol=1e-5)
+
+
 def test_rows_stay_finite_at_any_rate() -> None:
     problem, subwords, _ = gram_problem(400, seed=3, lr_from=1e4, lr_to=1e4)
     for _ in range(3):

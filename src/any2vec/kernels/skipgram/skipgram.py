@@ -239,7 +239,10 @@ def train_skipgram_block(
         slot_M, word_U, first_U1 = (
             np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity + 1, np.int64)
         )  # fmt: skip
-        place_T, gram_N = np.empty(8 * CHUNK, np.int32), np.empty(capacity * MOST_GRAMS, np.int32)
+        places_T = 8 * CHUNK
+        while places_T < 2 * capacity:  # a block is a whole walk, however long
+            places_T *= 2
+        place_T, gram_N = np.empty(places_T, np.int32), np.empty(capacity * MOST_GRAMS, np.int32)
         x_VD = np.empty((capacity, input_VD.shape[1]), np.float32)
         was_UD = np.empty((capacity, input_VD.shape[1]), np.float32)
     items, loss_sum, loss_examples = 0, 0.0, 0
