@@ -16,7 +16,8 @@ from any2vec.data.options import TextOptions
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.encoders.ngrams import NGramEncoder, bounds, start_grams, used_buckets
-from any2vec.errors import FormatError, InputError
+from any2vec.errors import DataError, FormatError, InputError
+from any2vec.evaluate.words.similarity import pairs_of, similarity_of
 from any2vec.kernels.skipgram.skipgram import CHUNK, train_skipgram_block
 from any2vec.kernels.skipgram.subwords import MOST_GRAMS, Subwords, list_buckets
 from any2vec.models.stream.config import StreamNGram
@@ -243,6 +244,19 @@ def test_similarity_counts_made_words_as_covered(trained: Path, tmp_path: Path) 
     assert (found["pairs"], found["covered"], found["made"]) == (4, 4, 3)
     seen = json.loads(done(*command, "--seen-only"))
     assert (seen["covered"], seen["made"]) == (1, 0)
+
+
+def test_similarity_leaves_out_words_too_short_for_an_ngram(trained: Path, tmp_path: Path) -> None:
+    model = any2vec.NGram(dim=8, buckets=500, min_n=5, max_n=6)
+    pairs = [("balador", "balimex", 9), ("ab", "balimex", 1), ("kulyosal", "ab", 1), ("demador", "kulyosal", 2)]
+    run = any2vec.fit(model, trained / "text.txt", epochs=1, threads=1, cache_dir=trained / "cache", validate=pairs)
+    (found,) = similarity_of(run.embeddings, pairs_of(pairs)).sets
+    (alone,) = similarity_of(run.embeddings, pairs_of([pairs[0], pairs[3]])).sets
+    assert (found.pairs, found.covered, found.made) == (4, 2, 1) and found.spearman == alone.spearman
+    assert run.summary["validation"][0]["spearman"] == found.spearman
+    for others in ([], [("ab", "cd", 1), ("ab", "balimex", 2)]):
+        with pytest.raises(DataError, match=r"give at least two|fewer than two have vectors"):
+            any2vec.fit(model, [["balador", "ab"]] * 9, epochs=1, threads=1, validate=others)
 
 
 def test_resumed_training_has_the_same_bits(trained: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, DataError, InputError
 from any2vec.evaluate import evaluate_analogy, evaluate_similarity
-from any2vec.evaluate.words.similarity import spearman
+from any2vec.evaluate.words.similarity import SimilarityResult, pairs_of, spearman
 from cli_runs import done
 
 
@@ -76,6 +76,17 @@ def test_nothing_covered_is_no_score(tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("x y 1\ny z 2\n")
     result = evaluate_similarity(fan(), tmp_path / "s.txt")
     assert result.sets[0].spearman is None and result.sets[0].covered == 0 and result.mean is None
+
+
+def test_a_list_without_files_or_pairs_is_refused() -> None:
+    with pytest.raises(InputError, match="no file of word pairs"):
+        evaluate_similarity(fan(), [])
+    with pytest.raises(DataError, match="give at least two"):
+        pairs_of([])
+    with pytest.raises(DataError, match="two words and a finite score"):
+        pairs_of([1, 2])
+    (one,) = pairs_of(pair for pair in [("a", "b", 2), ("b", "c", 1)])
+    assert one[1:3] == (["a", "b"], ["b", "c"]) and SimilarityResult(()).mean is None
 
 
 @pytest.mark.parametrize("text", ["", "a\tb\n", "a\tb\t1\na\tb\tx\n", "a\tb\tnan\n", "a b\0c 1\n"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from any2vec.errors import FormatError
+from any2vec.errors import FormatError, InputError
 
 ENCODERS = {"ngram": ("ngrams", "NGramEncoder"), "char-lstm": ("char_lstm", "CharLstmEncoder")}
 """kind -> (module below any2vec.encoders, its class)"""
@@ -33,6 +34,20 @@ class SubwordEncoder(Protocol):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What the file holds."""
+
+
+def make_possible(encoder: SubwordEncoder, words: Iterable[str]) -> tuple[dict[str, int], np.ndarray]:
+    """(the rows of those words that have a vector, the vectors, float32 (M, D)); one too short for an n-gram has none.
+
+    words: each once.
+    """
+    row_of: dict[str, int] = {}
+    vectors = [np.empty((0, encoder.dim), np.float32)]
+    for word in words:
+        with suppress(InputError):
+            vectors.append(encoder.make([word]))
+            row_of[word] = len(row_of)
+    return row_of, np.concatenate(vectors)
 
 
 def metadata_of(encoder: SubwordEncoder) -> dict[str, Any]:

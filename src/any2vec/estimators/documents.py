@@ -5,8 +5,7 @@ Legend: N words, D dim, B documents of a block, C components.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from any2vec.data.io.storage import atomic_file
 from any2vec.data.options import TextOptions
 from any2vec.data.text.documents import Documents
 from any2vec.embeddings import Embeddings
-from any2vec.encoders.encoder import SubwordEncoder
+from any2vec.encoders.encoder import make_possible
 from any2vec.errors import FormatError, InputError
 from any2vec.estimators.base import known_parameters
 from any2vec.formats.safetensors_file import read_arrays, write_arrays
@@ -179,7 +178,7 @@ class SIFEncoder(TransformerMixin, BaseEstimator):
             count_B = np.bincount(place_W[known], minlength=len(words))
             if embeddings.encoder is not None and not known.all():
                 unknown = np.flatnonzero(~known).tolist()
-                row_of, vector_MD = _made(embeddings.encoder, dict.fromkeys(flat[n] for n in unknown))
+                row_of, vector_MD = make_possible(embeddings.encoder, dict.fromkeys(flat[n] for n in unknown))
                 made = [n for n in unknown if flat[n] in row_of]
                 made_rows = np.array([row_of[flat[n]] for n in made], np.int64)
                 ones = np.ones(len(made), np.float32)
@@ -193,17 +192,6 @@ def _sums(weight_W: np.ndarray, place_W: np.ndarray, row_W: np.ndarray, size: in
     ends = np.concatenate([[0], np.cumsum(np.bincount(place_W, minlength=size))])
     matrix = csr_array((weight_W, row_W, ends), shape=(size, len(vector_ND)))
     return np.asarray(matrix @ vector_ND, np.float32)
-
-
-def _made(encoder: SubwordEncoder, words: Iterable[str]) -> tuple[dict[str, int], np.ndarray]:
-    """(the rows of those words that have a vector by their characters, the vectors)"""
-    row_of: dict[str, int] = {}
-    vectors = [np.empty((0, encoder.dim), np.float32)]
-    for word in words:
-        with suppress(InputError):  # too short for an n-gram
-            vectors.append(encoder.make([word]))
-            row_of[word] = len(row_of)
-    return row_of, np.concatenate(vectors)
 
 
 def _batches(X: Any, options: TextOptions) -> Iterator[list[list[str]]]:

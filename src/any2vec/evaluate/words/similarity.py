@@ -11,7 +11,8 @@ import numpy as np
 
 from any2vec.data.io.files import is_table
 from any2vec.embeddings import Embeddings
-from any2vec.errors import DataError
+from any2vec.encoders.encoder import make_possible
+from any2vec.errors import DataError, InputError
 from any2vec.evaluate.reading import read_lines, rows_of_words
 from any2vec.formats.norms import unit_rows
 
@@ -42,9 +43,9 @@ class SimilarityResult:
 
     @property
     def mean(self) -> float | None:
-        """The mean of the sets' correlations, or None when one of them has none."""
+        """The mean of the sets' correlations, or None when one of them has none, or there is no set."""
         values = [one.spearman for one in self.sets if one.spearman is not None]
-        return sum(values) / len(values) if len(values) == len(self.sets) else None
+        return sum(values) / len(values) if values and len(values) == len(self.sets) else None
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -91,7 +92,10 @@ def read_pairs(path: Path) -> tuple[list[str], list[str], np.ndarray]:
 
 def _files(path: str | Path | Sequence[str | Path]) -> list[Path]:
     if not isinstance(path, str | Path):
-        return [file for one in path for file in _files(one)]
+        files = [file for one in path for file in _files(one)]
+        if not files:
+            raise InputError("There is no file of word pairs; give one at least.")
+        return files
     path = Path(path)
     if not path.is_dir():
         return [path]
@@ -108,7 +112,7 @@ def evaluate_similarity(
     lowercase: bool = True,
     unseen: bool = True,
 ) -> SimilarityResult:
-    """Score embeddings on files of judged word pairs.
+    """Score embeddings on files of judged word pairs, of those whose words both have a vector.
 
     Args:
         embeddings: rows of words.
@@ -117,7 +121,7 @@ def evaluate_similarity(
         unseen: count words without a row, too, where the embeddings can make their vectors.
 
     Raises:
-        DataError: a file cannot be read, or a line is no pair.
+        DataError: a file cannot be read, or a line is no pair. InputError: there is no file.
     """
     return similarity_of(embeddings, [(file.stem, *read_pairs(file)) for file in _files(path)], lowercase, unseen)
 
@@ -139,11 +143,12 @@ def pairs_of(source: Any) -> list[Pairs]:
         table = TableReader(source, None)
         batches = (batch.values() for batch in table.batches(table.names[:3], 8192))
         rows = [row for columns in batches for row in zip(*(one.to_pylist() for one in columns), strict=True)]
-    elif isinstance(source, str | Path) or all(isinstance(one, str | Path) for one in source):
-        return [(file.stem, *read_pairs(file)) for file in _files(source)]
     else:
-        rows = [tuple(row) for row in source]
+        rows = [source] if isinstance(source, str | Path) else list(source)
+        if rows and all(isinstance(one, str | Path) for one in rows):
+            return [(file.stem, *read_pairs(file)) for file in _files(rows)]
     try:
+        rows = [tuple(row) for row in rows]
         words = [[one.decode() if isinstance(one, bytes) else str(one) for one in row[:2]] for row in rows]
         scores = np.array([float(row[2]) for row in rows])
     except (IndexError, TypeError, ValueError) as error:
@@ -171,26 +176,26 @@ def similarity_of(
     """As `evaluate_similarity`, of pairs that have been read."""
     sets = []
     for name, first, second, scores in given:
-        rows = np.stack([rows_of_words(embeddings, words, lowercase) for words in (first, second)])
-        seen = (rows >= 0).all(axis=0)
-        covered = np.ones_like(seen) if unseen and embeddings.encoder is not None else seen
-        sides = ([words[n] for n in np.flatnonzero(covered)] for words in (first, second))
-        vectors = (
-            _vectors(embeddings, side, words, lowercase) for side, words in zip(rows[:, covered], sides, strict=True)
-        )
-        a, b = (unit_rows(side).astype(np.float64) for side in vectors)
+        sides = [_vectors(embeddings, words, lowercase, unseen) for words in (first, second)]
+        seen, covered = (np.logical_and(*flags) for flags in zip(*(side[1:] for side in sides), strict=True))
+        a, b = (unit_rows(side[0][covered]).astype(np.float64) for side in sides)
         value = spearman(np.einsum("ij,ij->i", a, b), scores[covered])
         num_covered = int(covered.sum())
         sets.append(SimilaritySet(name, value, len(scores), num_covered, num_covered - int(seen.sum())))
     return SimilarityResult(tuple(sets))
 
 
-def _vectors(embeddings: Embeddings, rows: np.ndarray, words: Sequence[str], lowercase: bool) -> np.ndarray:
-    """Vectors of words, float32 (N, D): those of their rows, or made where the row is -1."""
-    found = np.empty((len(rows), embeddings.dim), np.float32)
-    found[rows >= 0] = embeddings.vectors[rows[rows >= 0]]
-    others = [words[n] for n in np.flatnonzero(rows < 0).tolist()]
-    if others:
-        assert embeddings.encoder is not None
-        found[rows < 0] = embeddings.encoder.make([word.lower() if lowercase else word for word in others])
-    return found
+def _vectors(
+    embeddings: Embeddings, words: list[str], lowercase: bool, unseen: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(vectors of words, float32 (N, D), 0 where there is none; whether they have a row, (N,); whether a vector)."""
+    rows = rows_of_words(embeddings, words, lowercase)
+    has_row = rows >= 0
+    found, has_vector = np.zeros((len(rows), embeddings.dim), np.float32), has_row.copy()
+    found[has_row] = embeddings.vectors[rows[has_row]]
+    if unseen and embeddings.encoder is not None:
+        asked = {n: words[n].lower() if lowercase else words[n] for n in np.flatnonzero(~has_row).tolist()}
+        row_of, made = make_possible(embeddings.encoder, dict.fromkeys(asked.values()))
+        places = [n for n, word in asked.items() if word in row_of]
+        found[places], has_vector[places] = made[[row_of[asked[n]] for n in places]], True
+    return found, has_row, has_vector

@@ -202,7 +202,10 @@ class Words(Task):
         def validate(result: Result) -> Mapping[str, float]:
             mean = similarity_of(result.embeddings, given).mean
             if mean is None:
-                raise DataError("The judged pairs have no Spearman correlation: all their cosines are equal.")
+                raise DataError(
+                    "The judged pairs have no Spearman correlation: fewer than two have vectors for both words, or all "
+                    "their cosines are equal; give other pairs."
+                )
             return {"spearman": mean}
 
         return validate
