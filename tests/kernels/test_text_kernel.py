@@ -51,6 +51,14 @@ def test_text_equals_twin(text: str, sizes: list[int], lowercase: bool, token_pa
     check(data, sizes, lowercase=lowercase, token_pattern=token_pattern)
 
 
+@settings(max_examples=250, deadline=None)
+@given(text=texts, lowercase=st.booleans(), token_pattern=patterns | st.sampled_from([r"\w*", r"\w+ \w+", r"\w+$"]))
+def test_words_of_one_sentence_are_those_of_reading(text: str, lowercase: bool, token_pattern: str | None) -> None:
+    options: dict[str, Any] = {"lowercase": lowercase, "token_pattern": token_pattern}
+    read = naive.sentences_of(f"{text} x".replace("\n", " ").encode() + b"\r\n", **options)
+    assert [TextOptions(**options).words(f"{text} x\r")] == (read or [[]])
+
+
 def check(data: bytes, sizes: list[int], **options: Any) -> None:
     bad = naive.count_bad_bytes(data)
     is_refused = (

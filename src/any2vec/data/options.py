@@ -56,12 +56,14 @@ class TextOptions:
             raise InputError(f"token_pattern {self.token_pattern!r} is not a regular expression: {error}.") from error
 
     def words(self, sentence: str | Iterable[Any]) -> list[str]:
-        """As reading makes them: a string is lower-cased and cut by the pattern, a list of words only lower-cased.
+        """As reading makes them: a string is one line, lower-cased and cut by the pattern and within its matches at
+        white space; a list of words is only lower-cased.
 
         InputError: it is neither.
         """
         if isinstance(sentence, str):
-            return self.compiled().findall(sentence.lower() if self.lowercase else sentence)
+            line = sentence.replace("\n", " ").removesuffix("\r")
+            return " ".join(self.compiled().findall(line.lower() if self.lowercase else line)).split()
         words = list(sentence) if isinstance(sentence, Iterable) else [sentence]
         if not all(isinstance(word, str | Integral) for word in words):
             raise InputError(f"a sentence is a string or its words, got {sentence!r:.80}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from any2vec.data.text.documents import Documents
 from any2vec.data.text.shards import cut_text
 from any2vec.data.text.text import TextOptions, encode_text
 from any2vec.errors import DataError, InputError
@@ -189,3 +191,48 @@ def test_ids_end_below_the_largest_of_int64(tmp_path: Path) -> None:
     assert keys({"text": pa.array([[largest - 1, 0]], pa.list_(pa.uint64()))}, tmp_path) == [str(largest - 1), "0", "|"]
     with pytest.raises(DataError, match=rf"holds the id {largest}, which overflows"):
         keys({"text": pa.array([[largest]], pa.list_(pa.uint64()))}, tmp_path)
+
+
+# ---- documents, one by one
+
+
+def damaged(kind: str, tmp_path: Path) -> Any:
+    """Two sentences with bytes that are no UTF-8, in the columns "text" of files and tables, or as they are."""
+    lines = [b"caf\xe9 a na\xc3\xafve", b"b \xe2\x80 end"]
+    texts = pa.array(lines).view(pa.string())
+    if kind == "words":
+        words = pa.array([word for line in lines for word in line.split()]).view(pa.string())
+        return pa.table({"text": pa.ListArray.from_arrays([0, 3, 6], words)})
+    if kind == "table":
+        return pa.table({"text": texts})
+    path = tmp_path / kind
+    if kind == "t.arrow":
+        with pa.ipc.new_file(path, pa.schema({"text": pa.string()})) as file:
+            file.write_table(pa.table({"text": texts}))
+    else:
+        path.write_bytes(b"text\n" * kind.endswith(".csv") + b"\n".join([*lines, b""]))
+    return path
+
+
+@pytest.mark.parametrize("bad_bytes", ["replace", "skip", "error"])
+@pytest.mark.parametrize("kind", ["words", "table", "t.arrow", "t.csv", "t.txt"])
+def test_documents_treat_bad_bytes_as_reading_does(kind: str, bad_bytes: str, tmp_path: Path) -> None:
+    source = damaged(kind, tmp_path)
+    options = TextOptions(bad_bytes=bad_bytes, column=None if kind == "t.txt" else "text")
+    documents = Documents.of_files([str(source)], options) if isinstance(source, Path) else Documents(source, options)
+    if bad_bytes == "error":
+        with pytest.raises(DataError, match=r"t\.txt, line 1 holds bytes" if kind == "t.txt" else "not UTF-8"):
+            list(documents)
+        with pytest.raises(DataError, match="not UTF-8"):
+            keys(source, tmp_path, **asdict(options))
+        return
+    words = [[word for word in options.words(document) if word] for document in documents]
+    read = keys(source, tmp_path, **asdict(options))
+    assert [word for sentence in words for word in [*sentence, "|"]] == read
+    assert ("caf" if bad_bytes == "skip" else "caf\ufffd") in read
+
+
+@pytest.mark.parametrize("words", [[["a\0b"]], [["a", "b\0c", None]], [["a"], ["b", "c\0"], None, []]])
+def test_a_nul_in_a_word_is_refused_wherever_it_stands(words: Any, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="a word with a NUL byte"):
+        keys(pa.table({"text": words}), tmp_path)

@@ -44,14 +44,22 @@ class Column:
             raise DataError(f"{self.name} needs a column to be named ({said}); its columns are: {listed}.")
         return usable[0]
 
-    def values(self) -> Iterator[Any]:
-        """Row by row a string, or a list of strings or integers; of a missing one an empty string."""
+    def values(self, bad_bytes: str) -> Iterator[Any]:
+        """Row by row a string, or a list of strings or integers; of a missing one an empty string.
+
+        Raises:
+            DataError: the file is damaged, or by `bad_bytes`, as of `TextOptions`.
+        """
+
+        def decoded(value: Any) -> Any:
+            return decode_text(value, bad_bytes, self.name) if isinstance(value, bytes) else value
+
         for batch in self._table.batches([self.column], _BATCH_ROWS):
             for value in batch[self.column].to_pylist():
                 if isinstance(value, list):
-                    yield [_decoded(item) for item in value if item is not None]
+                    yield [decoded(item) for item in value if item is not None]
                 else:
-                    yield _decoded(value or b"")
+                    yield decoded(value or b"")
 
     def blocks(self) -> Iterator[Any]:
         """text: bytes, lines that each end with a line feed; words: pieces for the exact classes of the encoder, not
@@ -67,8 +75,25 @@ class Column:
             yield block
 
 
-def _decoded(value: Any) -> Any:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+def decode_text(data: bytes, bad_bytes: str, name: str, first_line: int | None = None) -> str:
+    """Bytes as text, where what is no UTF-8 is treated as `TextOptions.bad_bytes` says.
+
+    first_line: number of the first line among them, for the message.
+
+    Raises:
+        DataError: by "error".
+    """
+    if bad_bytes != "error":
+        return data.decode("utf-8", "ignore" if bad_bytes == "skip" else "replace")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        breaks = data.count(b"\n", 0, error.start)
+        line = "" if first_line is None else f", line {first_line + breaks:,}"
+        raise DataError(
+            f"{name}{line} holds bytes that are not UTF-8 ({error.reason}); convert it to UTF-8, or choose bad_bytes "
+            "replace or skip."
+        ) from error
 
 
 def _kind(kind: Any) -> str | None:
@@ -91,14 +116,14 @@ def lines_of(values: Any, name: str) -> bytes:
 
 
 def _sentences(values: Any, name: str) -> list[bytes]:
-    if values.flatten().null_count:
+    words = values.flatten()
+    if pc.any(pc.match_substring(words, WORD_END.decode())).as_py():
+        raise DataError(f"{name} holds a word with a NUL byte; words cannot hold one.")
+    if words.null_count:
         rows = [WORD_END.join([word for word in row if word is not None]) for row in values.to_pylist() if row]
     else:
         values = values.cast(pa.list_(pa.binary()))  # binary_join knows no large lists; a slice fits
         rows = [row for row in pc.binary_join(values, WORD_END).to_pylist() if row]
-    num_words = int(pc.sum(pc.list_value_length(values)).as_py() or 0)
-    if sum(row.count(WORD_END) for row in rows) > num_words:
-        raise DataError(f"{name} holds a word with a NUL byte; words cannot hold one.")
     return rows
 
 

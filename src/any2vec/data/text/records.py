@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from any2vec.checks import parse_json
 from any2vec.data.io.files import display, read_blocks, whole_lines
-from any2vec.data.text.columns import lines_of
+from any2vec.data.text.columns import decode_text, lines_of
 from any2vec.data.text.sequences import Sentences
 from any2vec.errors import DataError
 
@@ -45,14 +45,18 @@ class RecordColumn:
             for batch in self._open(self._column):
                 yield lines_of(batch.column(0), self.name)
 
-    def values(self) -> Iterator[Any]:
-        """Record by record a string or a list; of a missing one an empty string. Blank lines are no records."""
+    def values(self, bad_bytes: str) -> Iterator[Any]:
+        """Record by record a string or a list; of a missing one an empty string. Blank lines are no records.
+
+        Raises:
+            DataError: the file is damaged, or by `bad_bytes`, as of `TextOptions`.
+        """
         if self._sentences is not None:
             yield from (value if value is not None else "" for value in self._values())
             return
         with self._errors():
             for batch in self._open(self._column):
-                yield from (value.decode("utf-8", "replace") for value in batch.column(0).to_pylist())
+                yield from (decode_text(value, bad_bytes, self.name) for value in batch.column(0).to_pylist())
 
     def _check(self, names: list[str], form: str) -> None:
         listed = ", ".join(names) or "none"
