@@ -295,6 +295,13 @@ def test_classes_have_names_and_nodes_their_numbers(planted: dict[str, Any], hos
     assert found[0].summary["data"]["num_train"] == found[2].summary["data"]["num_train"] == 80
 
 
+def test_penalties_stay_at_their_limits_however_long_a_run_is() -> None:
+    model = any2vec.GAMLP(rho_growth=1000.0, rho_every=1)
+    assert model.penalties(0, 0) == (0.01, 0.01, 0.3) and model.penalties(1, 0)[:2] == (1, 1)
+    assert model.penalties(999, 0) == (1, 1, 0.3)
+    assert any2vec.GAMLP(rho=2.0, rho_growth=1000.0, rho_every=1).penalties(999, 0) == (0.01, 2.0, 0.3)
+
+
 def test_an_estimator_tells_classes_by_name(planted: dict[str, Any]) -> None:
     names = np.array(["tea", "cup", "saw"], object)[planted["y"]]
     estimator = any2vec.GAMLPClassifier(**SMALL, epochs=60, seed=2).fit(planted["edges"], planted["x"], names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from typing import Annotated, ClassVar, Literal
 
 from any2vec.checks import Number, Whole
@@ -162,7 +163,10 @@ class GAMLP(ModelConfig):
 
     def penalties(self, epoch: int, stage: int) -> tuple[float, float, float]:
         """(nu, rho, weight decay) of an epoch, from 0, of a stage of the growth, from 0."""
-        factor = self.rho_growth ** (epoch // self.rho_every)
+        try:
+            factor = self.rho_growth ** (epoch // self.rho_every)
+        except OverflowError:  # beyond floats, where rho has long been 1
+            factor = inf
         rho = self.rho or self.start_nu
         grown = max(rho, min(1.0, rho * factor))
         nu = self.start_nu if self.rho is not None else grown
