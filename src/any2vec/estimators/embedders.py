@@ -13,9 +13,8 @@ import numpy as np
 
 import any2vec
 from any2vec.checks import check_choice
-from any2vec.data.io.files import is_table
 from any2vec.data.options import GraphOptions, TripleOptions
-from any2vec.data.text.columns import Column
+from any2vec.data.text.documents import Documents
 from any2vec.data.text.text import TextOptions
 from any2vec.estimators.base import Embedder, options_of, vectors_of, with_parameters
 from any2vec.evaluate.triples import evaluate_triple_file
@@ -40,7 +39,7 @@ class WordEmbedder(Embedder):
         """Mean vectors of documents: float32 (len(X), dim). Raises NotFittedError before `fit`."""
         embeddings, vectors = self._fitted(), []
         options = options_of(self, TextOptions)
-        for document in Column(X, None, options.column).values() if is_table(X) else X:
+        for document in Documents(X, options):
             rows = embeddings.rows(options.words(document))
             rows = rows[rows >= 0]
             mean = embeddings.vectors[rows].mean(axis=0) if len(rows) else np.zeros(embeddings.dim)

@@ -137,6 +137,7 @@ def pairs_of(source: Any) -> list[Pairs]:
     Raises:
         DataError: they cannot be read, or are no pairs.
     """
+    rows: list[Any]
     if is_table(source):
         from any2vec.data.io.arrow import TableReader
 
