@@ -9,7 +9,7 @@
     ├── HostError        a host is lost or silent
     │   ├── JobError     hosts do not run the same job, or one was given bad input
     │   └── MessageError what a host sent arrived damaged
-    └── Interrupted      Ctrl-C or SIGTERM; what was trained is in a checkpoint
+    └── Interrupted      Ctrl-C, SIGTERM or SIGHUP; what was trained is in a checkpoint
 
 A message is one sentence or two: what was expected, what came (file and line for data), and what to do.
 The command line prints the message alone and ends with exit code 2 (Interrupted: 130).

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, for as long as something has its own way to stop."""
+"""Ctrl-C, SIGTERM and SIGHUP, for as long as something has its own way to stop."""
 
 from __future__ import annotations
 
@@ -7,18 +7,25 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Protocol
+from typing import Any, Protocol
 
-STOPS = (signal.SIGINT, signal.SIGTERM)
+STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""what asks a process to end; SIGHUP: its terminal has closed"""
+
+
+def on_stops(handler: Callable[[int, FrameType | None], Any]) -> dict[signal.Signals, Any]:
+    """Have these signals call `handler`; what they called before. A SIGHUP that is ignored (nohup) stays so."""
+    heard = [one for one in STOPS if one in STOPS[:2] or signal.getsignal(one) not in (signal.SIG_IGN, None)]
+    return {number: signal.signal(number, handler) for number in heard}
 
 
 @contextmanager
 def stops_go_to(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Within it, SIGINT and SIGTERM call `handler`; in threads other than the main one they are left alone."""
+    """Within it, the signals that stop call `handler`; in threads other than the main one they are left alone."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, handler) for number in STOPS}
+    before = on_stops(handler)
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and kill -9: a checkpoint stays, never a readable result; --resume ends with the same bits."""
+"""Ctrl-C, SIGTERM, SIGHUP, kill -9: a checkpoint stays, never a readable result; --resume ends with the same bits."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +80,7 @@ def check_resumes(text: Path, out: Path, whole: bytes) -> None:
     assert items == sorted(set(items)), "records of the work that was lost are still there"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_stop_leaves_a_checkpoint(text: Path, whole: bytes, tmp_path: Path, number: signal.Signals) -> None:
     process = start(text, tmp_path / "out")
     process.send_signal(number)
@@ -86,6 +88,18 @@ def test_stop_leaves_a_checkpoint(text: Path, whole: bytes, tmp_path: Path, numb
     assert process.returncode == 130, stderr
     assert stdout == "" and "--resume" in stderr and "Traceback" not in stderr and stderr.count("\n") == 1
     check_resumes(text, tmp_path / "out", whole)
+
+
+def test_a_run_below_nohup_does_not_hear_the_terminal_close(text: Path, tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which the child inherits
+    try:
+        process = start(text, tmp_path / "out")
+        process.send_signal(signal.SIGHUP)
+        _, stderr = process.communicate(timeout=60)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert process.returncode == 0, stderr
+    assert len(Embeddings.load(tmp_path / "out")) > 100
 
 
 def test_kill_leaves_the_last_checkpoint(text: Path, whole: bytes, tmp_path: Path) -> None:
@@ -308,3 +322,43 @@ def start_over(text: Path, out: Path) -> subprocess.Popen[str]:
         assert time.monotonic() < deadline, "the run did not start"
         time.sleep(0.005)
     return process
+
+
+def test_a_run_outlives_whoever_reads_its_progress(text: Path, whole: bytes, tmp_path: Path) -> None:
+    """As `any2vec train ... 2>&1 | head -n 1` does, when head has its line."""
+    script = "import any2vec.cli.bar as bar; bar.LINE_SECONDS = 0.05; from any2vec.cli import main; main()"
+    loud = [one for one in SETTINGS if one != "--quiet"]
+    arguments = ["train", "skipgram", str(text), "--out", str(tmp_path / "out"), *loud, "--json"]
+    with unread() as gone:
+        ended = subprocess.run([sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, stderr=gone)
+    assert ended.returncode == 0 and json.loads(ended.stdout)["out"] == str(tmp_path / "out")
+    assert (tmp_path / "out" / "vectors.safetensors").read_bytes() == whole
+
+
+def test_a_refusal_that_nobody_reads_has_its_exit_code(tmp_path: Path) -> None:
+    with unread() as gone:
+        ended = subprocess.run(
+            [sys.executable, "-m", "any2vec", "nearest", str(tmp_path / "none"), "x"], stdout=gone, stderr=gone
+        )
+    assert ended.returncode == 2
+
+
+def test_fit_outlives_whoever_reads_its_line(tmp_path: Path) -> None:
+    script = (
+        "import any2vec\nmodel = any2vec.SkipGram(dim=4, min_count=1)\n"
+        "made = any2vec.fit(model, ['a b c'] * 50, epochs=3, threads=1, progress=True)\nprint(len(made.embeddings))"
+    )
+    with unread() as gone:
+        ended = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=gone, cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (0, b"3\n")
+
+
+@contextmanager
+def unread() -> Iterator[int]:
+    """A pipe that nobody reads any more."""
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        yield write
+    finally:
+        os.close(write)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from any2vec.callbacks.base import Callback
+from any2vec.standard_error import StandardError
 from any2vec.types import Progress
 from any2vec.units import duration, fraction, number
 
@@ -37,11 +38,11 @@ class ProgressLine(Callback):
 
     def on_end(self, summary: Mapping[str, Any] | None, error: BaseException | None) -> None:
         if self._rewrites and self._width:
-            print(file=sys.stderr, flush=True)
+            print(file=StandardError(), flush=True)
 
     def _show(self, text: str) -> None:
         if not self._rewrites:
-            print(text, file=sys.stderr, flush=True)
+            print(text, file=StandardError(), flush=True)
             return
-        print("\r" + text.ljust(self._width), end="", file=sys.stderr, flush=True)
+        print("\r" + text.ljust(self._width), end="", file=StandardError(), flush=True)
         self._width = len(text)

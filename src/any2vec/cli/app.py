@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
@@ -17,6 +16,7 @@ from any2vec._version import __version__
 from any2vec.checks import did_you_mean
 from any2vec.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, complain
 from any2vec.errors import Any2VecError
+from any2vec.signals import on_stops
 
 
 class Entry(NamedTuple):
@@ -175,6 +175,6 @@ def _stop(signum: int, frame: FrameType | None) -> None:
 
 
 def run() -> None:
-    """Run the command line of this process. SIGTERM unwinds like Ctrl-C, so that no half-written file stays."""
-    signal.signal(signal.SIGTERM, _stop)
+    """Run the command line of this process. SIGTERM and SIGHUP unwind like Ctrl-C: no half-written file stays."""
+    on_stops(_stop)
     app()

@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from any2vec.errors import Any2VecError, Interrupted
+from any2vec.standard_error import StandardError
 from any2vec.units import fraction, size, visible
 
 EXIT_BAD_INPUT = 2
@@ -40,8 +41,8 @@ def stdout_console() -> Console:
 
 
 def stderr_console() -> Console:
-    """A console on today's standard error: progress, notes and errors."""
-    return Console(stderr=True, highlight=False, emoji=False)
+    """A console on today's standard error: progress, notes and errors, which nobody need read."""
+    return Console(file=StandardError(), highlight=False, emoji=False)  # type: ignore[arg-type]
 
 
 def guarded(function: F) -> F:

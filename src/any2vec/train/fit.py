@@ -151,7 +151,7 @@ def fit(
         DataError: the data cannot be read.
         StorageError: `out` is taken or cannot be written, or the disk is full.
         HostError: a host was lost, hosts do not run the same job, or one of several processes failed: its sentence.
-        Interrupted: Ctrl-C or SIGTERM; the work so far is in `out`/checkpoint.safetensors.
+        Interrupted: Ctrl-C, SIGTERM or SIGHUP; the work so far is in `out`/checkpoint.safetensors.
 
     Memory: for words and nodes two float32 tables of rows x dim, plus the vocabulary; data are memory-mapped. For other
     models see `any2vec estimate`.

@@ -106,7 +106,7 @@ class Program(ABC):
         """All hosts settle where they go on, where each keeps its part of the state in place."""
 
     def on_stop(self, number: int, frame: FrameType | None) -> None:
-        """Ctrl-C and SIGTERM ask for a stop where the work is kept next; a second Ctrl-C does not wait for that."""
+        """Ctrl-C and the like ask for a stop where the work is kept next; a second Ctrl-C does not wait for that."""
         note_stop(self, number)
 
     def opened(self) -> AbstractContextManager[tuple[int, float]]:

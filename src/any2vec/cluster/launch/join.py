@@ -34,6 +34,7 @@ from any2vec.cluster.link import LinkModel
 from any2vec.cluster.torch_transport import SILENCE, TorchTransport
 from any2vec.cluster.transport import PATIENCE
 from any2vec.errors import Any2VecError, DataError, FormatError, HostError, InputError, Interrupted, JobError
+from any2vec.signals import on_stops
 from any2vec.units import visible
 
 __all__ = ["JOINING", "check_torch", "is_first", "join", "joined", "restarts", "run_child", "run_processes"]
@@ -103,10 +104,9 @@ def check_torch(what: str = "Hosts as processes") -> None:
 
 
 def run_child(work: Callable[[], None]) -> NoReturn:
-    """Run `work`, then end this process as the contract says. SIGINT and SIGTERM raise Interrupted in `work`."""
+    """Run `work`, then end this process as the contract says. Signals that stop raise Interrupted in `work`."""
     code, last = 0, ""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _stop)
+    on_stops(_stop)
     try:
         work()
     except Interrupted as error:

@@ -79,8 +79,8 @@ def run_processes(
 ) -> None:
     """Run `python -m module argument` as so many hosts on this machine, which `launch.join` each other; wait for all.
 
-    SIGINT and SIGTERM are passed on to the children, which stop in good order; a second one kills them. Call it from
-    the main thread, or signals are left alone.
+    SIGINT, SIGTERM and SIGHUP are passed on to the children, which stop in good order; a second one kills them. Call
+    it from the main thread, or signals are left alone.
 
     Args:
         hosts: processes, 1 to 1024; each gets RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE.
@@ -141,7 +141,7 @@ class _Children:
 
     @contextmanager
     def forwarding(self) -> Iterator[None]:
-        """Within it, SIGINT and SIGTERM go to the children."""
+        """Within it, signals that stop go to the children."""
 
         def forward(number: int, _: FrameType | None) -> None:
             for child in self.children:

@@ -52,8 +52,8 @@ def run_ray(
     """Run `python -m module argument` as so many hosts on a Ray cluster, which `launch.join` each other; wait for all.
 
     Whatever happens, also when this process is killed, the hosts are ended, the placement group is removed, and a
-    local cluster is shut down. SIGINT and SIGTERM make the hosts stop in good order; a second one kills them. Call it
-    from the main thread, or signals are left alone.
+    local cluster is shut down. SIGINT, SIGTERM and SIGHUP make the hosts stop in good order; a second one kills
+    them. Call it from the main thread, or signals are left alone.
 
     Args:
         address: "" or "local": a cluster of our own on this machine, on its loopback, with as many CPUs as are asked
@@ -144,7 +144,7 @@ class _Driver:
 
     @contextmanager
     def forwarding(self) -> Iterator[None]:
-        """Within it, SIGINT and SIGTERM go to the hosts."""
+        """Within it, signals that stop go to the hosts."""
 
         def forward(number: int, _: FrameType | None) -> None:
             self._announce("stop")
