@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,16 @@ from typing import TypeVar
 
 import any2vec
 from any2vec.data.catalog.catalog import demo_text, import_graph
-from any2vec.data.io.storage import atomic_file
+from any2vec.data.io.storage import atomic_file, storage_errors
+from any2vec.errors import StorageError
 from any2vec.report import write_report
 from any2vec.types import Progress, Stage
 
 NEIGHBORS = 5
 """how many neighbors of an item are shown, and among how many the named ones must be"""
+_PLACES = ("words.txt", "words", "imports.txt", "modules")
+_MARK = f"Made by `any2vec demo`; the next demo in this folder replaces {', '.join(_PLACES)}.\n"
+"""what a file of the folder says as soon as a demo has these places"""
 T = TypeVar("T")
 Callback = Callable[[Progress], None] | None
 WORDS = {"true": "false", "left": "right", "global": "nonlocal", "list": "tuple", "break": "continue"}
@@ -45,9 +50,9 @@ def train_words(
 ) -> DemoPart:
     """Skip-gram on Python's help texts. Writes `out/words.txt` and the run folder `out/words` with its report.
 
-    Args are those of `fit`; what an earlier demo left in these places is replaced.
+    Args are those of `fit`; what an earlier demo left in these places is replaced. StorageError: other files are there.
     """
-    out = Path(out)
+    out = _claimed(out)
     sentences = demo_text()
     data = _write(out / "words.txt", [" ".join(sentence) for sentence in sentences])
     model = any2vec.SkipGram(dim=64, window=5, min_count=5, subsample=1e-3, learning_rate=0.05)
@@ -64,9 +69,9 @@ def train_modules(
 ) -> DemoPart:
     """node2vec on who imports whom in Python's library. Writes `out/imports.txt` and the run folder `out/modules`.
 
-    Args are those of `fit`; what an earlier demo left in these places is replaced.
+    Args are those of `fit`; what an earlier demo left in these places is replaced. StorageError: other files are there.
     """
-    out = Path(out)
+    out = _claimed(out)
     edges = _warned(stage, "reading the imports of the standard library", import_graph)
     data = _write(out / "imports.txt", [f"{module} {imported}" for module, imported in edges])
     model = any2vec.Node2Vec(dim=32, window=5, walks_per_node=20, walk_length=20, p=1.0, q=0.5)
@@ -80,6 +85,27 @@ def train_modules(
 
 PARTS = {"words": train_words, "modules": train_modules}
 """the demo: name -> what trains, draws and returns it"""
+
+
+def _claimed(out: Path | str) -> Path:
+    """The folder, in which the places of the demo are free or an earlier demo's; from now on they are this one's.
+
+    Raises:
+        StorageError: something else is in one of them, or the folder cannot be written.
+    """
+    out = Path(out)
+    mark = out / "demo.txt"
+    with storage_errors(mark):
+        if mark.is_file() and mark.read_bytes() == _MARK.encode():
+            return out
+        for name in (mark.name, *_PLACES):
+            if os.path.lexists(out / name):
+                raise StorageError(
+                    f"{out / name} is not of a demo, which would replace it; choose another folder, --out, or move it."
+                )
+        with atomic_file(mark) as temporary:
+            temporary.write_text(_MARK, encoding="utf-8")
+    return out
 
 
 def _shown(title: str, result: any2vec.FitResult, expected: dict[str, str], seed: int, stage: Stage | None) -> DemoPart:
