@@ -38,6 +38,10 @@ def noise() -> bytes:
 # name, bytes of the file `in` (None: no file), arguments, words of the sentence
 CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("no file", None, WORDS, "no file or folder in; check the name"),
+    ("an empty name", TEXT.encode(), ["train", "skipgram", "", *WORDS[3:]], "'' names no file; write . for the"),
+    ("an empty cache", TEXT.encode(), [*WORDS, "--cache-dir", ""], "--cache-dir': it must name a file or folder, got"),
+    ("evaluate: an empty name", None, ["evaluate", "vectors", "-t", "similarity", "-d", ""], "'-d': it must name a"),
+    ("predict: an empty name", None, ["predict", "vectors", "--queries", ""], "--queries': it must name a file"),
     ("a crawl", None, ["train", "skipgram", "crawl:http://a.test/", "--out", "x"], "any2vec stream MODEL crawl:http"),
     ("empty text", b"", WORDS, "empty|no word"),
     ("only spaces", b" \n \n\n", WORDS, "empty|no word"),

@@ -1,4 +1,4 @@
-"""The demo, as the README's first command runs it: named neighbors appear on more than one seed, its own files alone go."""
+"""The demo, as the README's first command runs it: named neighbors appear, on two seeds; what is not its own stays."""
 
 from __future__ import annotations
 

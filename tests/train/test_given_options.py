@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import any2vec
-from any2vec.errors import InputError
+from any2vec.errors import DataError, InputError
 
 LINES = ["tea cup tea", "saw drill saw"] * 5
 DATA: dict[str, Any] = {
@@ -75,6 +75,18 @@ def test_vectors_of_gensim_are_told_how() -> None:
 def test_of_a_stream_too(option: str, wrong: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         any2vec.stream("skipgram", ["a b"], **{option: wrong})
+
+
+@pytest.mark.parametrize("model", ["skipgram", "deepwalk", "bpr", "fm", "gcn"])
+def test_an_empty_name_is_not_the_current_folder(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "edges.tsv").write_text("a b c\nb c d\nc d a\n" * 9)
+    options: dict[str, Any] = {"schema": {"label": "a", "categorical": ["b"]}} if model == "fm" else {}
+    with pytest.raises(DataError, match="'' names no file"):
+        any2vec.fit(model, "", epochs=1, threads=1, **options)
+    with pytest.raises(InputError, match="out takes the path of a folder, got ''"):
+        any2vec.fit(model, "edges.tsv", epochs=1, threads=1, out="", **options)
+    assert [path.name for path in tmp_path.iterdir()] == ["edges.tsv"]
 
 
 def test_a_dict_is_the_options() -> None:

@@ -45,11 +45,12 @@ class Flag:
     def parameter(self) -> inspect.Parameter:
         """The Typer parameter; its own default is always None (not given), so that a TOML file can speak."""
         kind: Any = _choice(self.name, self.choices) if self.choices else self.kind
-        metavar = "<choice>" if self.choices else None  # the help names them; a long column would squeeze it
-        option = typer.Option(
-            self.flag, help=self._help(), rich_help_panel=self.panel, show_default=False, metavar=metavar,
-            hidden=self.is_hidden,
-        )  # fmt: skip
+        said: Any = {"help": self._help(), "rich_help_panel": self.panel, "show_default": False}
+        if self.kind is Path:
+            option = path_option(self.flag, hidden=self.is_hidden, **said)
+        else:
+            metavar = "<choice>" if self.choices else None  # the help names them; a long column would squeeze it
+            option = typer.Option(self.flag, hidden=self.is_hidden, metavar=metavar, **said)
         return _parameter(self.name, kind, option)
 
     def negative(self) -> inspect.Parameter:
@@ -173,15 +174,20 @@ def field_docs(config: type) -> dict[str, str]:
     return docs
 
 
-def out_option(help: str, what: str = "folder", **more: Any) -> Any:
-    """`--out`, where a result goes: a new file or folder, for neither nothing nor standard output is one."""
+def path_option(*flags: str, what: str = "file or folder", no: tuple[str, ...] = ("",), **more: Any) -> Any:
+    """An option that takes a path. no: texts that are none; the system takes an empty one for the current folder."""
 
     def place(text: str) -> Path:
-        if text in ("", "-"):
+        if text in no:
             raise typer.BadParameter(f"it must name a {what}, got {text!r}")
         return Path(text)
 
-    return typer.Option("--out", "-o", parser=place, metavar="PATH", help=help, **more)
+    return typer.Option(*flags, parser=place, metavar="PATH", **more)
+
+
+def out_option(help: str, what: str = "folder", **more: Any) -> Any:
+    """`--out`, where a result goes: a new file or folder, for neither nothing nor standard output is one."""
+    return path_option("--out", "-o", what=what, no=("", "-"), help=help, **more)
 
 
 def with_flags(function: Callable[..., Any], flags: Mapping[str, Flag]) -> Callable[..., Any]:

@@ -58,7 +58,7 @@ def given_path(argument: str, given: Any) -> Path | None:
     """The path that an argument stands for; None stays. InputError: it is none."""
     if given is None:
         return None
-    if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
+    if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str) or given == "":
         raise InputError(f"{argument} takes the path of a folder, got {given!r:.80}.")
     return Path(given)
 

@@ -14,7 +14,7 @@ import typer
 
 from any2vec.checks import MAX_SEED, check_choice, parse_json
 from any2vec.cli.bar import Bar
-from any2vec.cli.options import Flag, flags_of, out_option, with_flags
+from any2vec.cli.options import Flag, flags_of, out_option, path_option, with_flags
 from any2vec.cli.output import AsJson, details, guarded, note, plain, print_json, render, show
 from any2vec.cli.results.search import Format, Result, load
 from any2vec.cli.run.flags import check_input
@@ -79,7 +79,7 @@ def _evaluate(
     task: Annotated[str, typer.Option("--task", "-t", help=", ".join(TASKS))],
     data: Annotated[
         list[Path],
-        typer.Option(
+        path_option(
             "--data", "-d", help="Word pairs, questions, text, labels, a split, triples, interactions; repeat."
         ),
     ],
@@ -111,7 +111,7 @@ def _evaluate(
     score: Annotated[str, typer.Option("--score", help="links: dot, cosine, output or hadamard")] = "dot",
     known: Annotated[
         list[Path] | None,
-        typer.Option("--known", help="triples: others that are true, besides those of training.", show_default=False),
+        path_option("--known", help="triples: others that are true, besides those of training.", show_default=False),
     ] = None,
     unknown: Annotated[
         str,
@@ -119,7 +119,7 @@ def _evaluate(
     ] = "middle",
     exclude: Annotated[
         list[Path] | None,
-        typer.Option("--exclude", help="recommend: interactions that are not ranked, of training.", show_default=False),
+        path_option("--exclude", help="recommend: interactions that are not ranked, of training.", show_default=False),
     ] = None,
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="recommend: items of a list")] = 20,
     unseen: Annotated[

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from any2vec.cli.options import path_option
 from any2vec.cli.output import AsJson, columns, guarded, print_json, show
 from any2vec.cli.results.search import K, listed
 from any2vec.cli.run.flags import check_input
@@ -23,12 +24,12 @@ def predict(
     tail: Annotated[str | None, typer.Option("--tail", help="Name of the tail.", show_default=False)] = None,
     queries: Annotated[
         Path | None,
-        typer.Option("--queries", help="Many queries: a file of triples with ? for what is asked.", show_default=False),
+        path_option("--queries", help="Many queries: a file of triples with ? for what is asked.", show_default=False),
     ] = None,
     k: K = 10,
     exclude: Annotated[
         list[Path] | None,
-        typer.Option("--exclude", help="Triples that are no answers; repeat for more.", show_default=False),
+        path_option("--exclude", help="Triples that are no answers; repeat for more.", show_default=False),
     ] = None,
     exclude_training: Annotated[
         bool, typer.Option("--exclude-training", help="Leave out the triples of training, too.")

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from any2vec.cli.options import path_option
 from any2vec.cli.output import AsJson, columns, details, guarded, note, print_json, show
 from any2vec.data.io.storage import atomic_file, check_file_free
 from any2vec.errors import InputError
@@ -27,7 +28,7 @@ def recommend(
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="Items for a user.")] = 10,
     exclude_seen: Annotated[
         list[Path] | None,
-        typer.Option(
+        path_option(
             "--exclude-seen", help="Data like those of training, whose items are left out.", show_default=False
         ),
     ] = None,
@@ -36,7 +37,7 @@ def recommend(
     ] = None,
     users_file: Annotated[
         Path | None,
-        typer.Option("--users", help="A file with a user on each line; all: all users.", show_default=False),
+        path_option("--users", help="A file with a user on each line; all: all users.", show_default=False),
     ] = None,
     out: Annotated[
         Path | None,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from any2vec.cli.options import Flag, flags_of, read_config
+from any2vec.data.io.files import NAMELESS
 from any2vec.errors import DataError, InputError
 from any2vec.registry import loaded
 from any2vec.sources.base.address import is_crawl
@@ -113,7 +114,9 @@ def _data(task: Task, inputs: str | Sequence[str] | None) -> str | list[str]:
 
 
 def check_input(path: str) -> None:
-    """Raise DataError when `path` is neither `-`, nor an address, nor a glob, nor there; InputError: a crawl's."""
+    """Raise DataError when `path` is empty, or no `-`, no address, no glob and not there; InputError: a crawl's."""
+    if not path:
+        raise DataError(NAMELESS)
     if is_crawl(path):
         raise InputError(f"A crawl is read by `any2vec stream MODEL {path}`; this command takes files.")
     if path != "-" and "://" not in path and not any(sign in path for sign in "*?[") and not Path(path).exists():

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 20
 """bytes in a block of unpacked input"""
 STDIN = "-"
+NAMELESS = "'' names no file; write . for the current folder."
 PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc", ".arrows")
 """suffixes of files of columns"""
 RECORDS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
@@ -49,6 +50,8 @@ def expand_inputs(source: str | Path | Iterable[str | Path]) -> list[str]:
     name = str(source)
     if name == STDIN:
         return [name]
+    if not name:  # which the system takes for the current folder
+        raise DataError(NAMELESS)
     with _reading(name if len(name) < 200 else name[:80] + "..."):
         return _expand(name)
 
