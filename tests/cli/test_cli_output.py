@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -216,3 +219,22 @@ def test_the_program_is_named_as_a_shell_finds_it(tmp_path: Path, monkeypatch: p
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent))
     assert tools._own_name() == "any2vec"
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)], ids=["tables", "json"])
+def test_a_run_whose_output_is_ascii_ends_well(more: tuple[str, ...], tmp_path: Path) -> None:
+    """Words and paths that the output cannot spell are escaped: an hour of training does not end as an error."""
+    (tmp_path / "täglich.txt").write_text("zwölf boxkämpfer jagen viktor\n" * 50, encoding="utf-8")
+    command = [Path(sys.executable).with_name("any2vec"), "train", "skipgram", "täglich.txt", "--out", "läufe", *more]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    ended = subprocess.run(
+        [*command, "--dim", "4", "--epochs", "2"], cwd=tmp_path, env=environment, capture_output=True
+    )
+    assert ended.returncode == 0, ended.stderr
+    said = ended.stdout.decode("ascii")
+    assert json.loads(said)["out"] == "läufe" if more else r"l\xe4ufe" in said
+    assert b"error of its own" not in ended.stderr and (tmp_path / "läufe" / "meta.json").is_file()
+    found = subprocess.run(
+        [command[0], "nearest", "läufe", "zwölf"], cwd=tmp_path, env=environment, capture_output=True
+    )
+    assert found.returncode == 0 and rb"boxk\xe4mpfer" in found.stdout

@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from any2vec._version import __version__
 from any2vec.checks import did_you_mean
-from any2vec.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, complain
+from any2vec.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, complain, spell_all
 from any2vec.errors import Any2VecError
 from any2vec.signals import on_stops
 
@@ -177,4 +177,5 @@ def _stop(signum: int, frame: FrameType | None) -> None:
 def run() -> None:
     """Run the command line of this process. SIGTERM and SIGHUP unwind like Ctrl-C: no half-written file stays."""
     on_stops(_stop)
+    spell_all()
     app()

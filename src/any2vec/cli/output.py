@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import io
 import json
 import math
 import os
@@ -35,14 +36,21 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 def stdout_console() -> Console:
     """A console on today's standard output (made anew, so that tests and notebooks may redirect it).
 
-    Without emoji: "het:100:lru" is no picture.
+    Without emoji: "het:100:lru" is no picture. It is given its file, by whose encoding Rich chooses its lines.
     """
-    return Console(highlight=False, emoji=False)
+    return Console(file=sys.stdout, highlight=False, emoji=False)
 
 
 def stderr_console() -> Console:
     """A console on today's standard error: progress, notes and errors, which nobody need read."""
     return Console(file=StandardError(), highlight=False, emoji=False)  # type: ignore[arg-type]
+
+
+def spell_all() -> None:
+    """What standard output or error cannot spell, in ASCII say, is escaped from now on; it would end the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def guarded(function: F) -> F:
@@ -130,7 +138,8 @@ def line(text: str, style: str = "") -> Text:
 
 def print_json(result: Mapping[str, Any]) -> None:
     """Write `result` as the one JSON object of standard output; NaN and infinity become null."""
-    text = json.dumps(plain(result), ensure_ascii=False, indent=2)
+    spells_all = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    text = json.dumps(plain(result), ensure_ascii=not spells_all, indent=2)
     sys.stdout.write(visible(text, is_json=True) + "\n")
     sys.stdout.flush()
 
