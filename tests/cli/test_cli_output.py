@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -226,7 +227,7 @@ def test_a_run_whose_output_is_ascii_ends_well(more: tuple[str, ...], tmp_path: 
     """Words and paths that the output cannot spell are escaped: an hour of training does not end as an error."""
     (tmp_path / "täglich.txt").write_text("zwölf boxkämpfer jagen viktor\n" * 50, encoding="utf-8")
     command = [Path(sys.executable).with_name("any2vec"), "train", "skipgram", "täglich.txt", "--out", "läufe", *more]
-    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    how: Any = {"cwd": tmp_path, "env": os.environ | {"PYTHONIOENCODING": "ascii"}, "capture_output": True}
     ended = subprocess.run(
         [*command, "--dim", "4", "--epochs", "2"], cwd=tmp_path, env=environment, capture_output=True
     )
