@@ -228,14 +228,10 @@ def test_a_run_whose_output_is_ascii_ends_well(more: tuple[str, ...], tmp_path: 
     (tmp_path / "täglich.txt").write_text("zwölf boxkämpfer jagen viktor\n" * 50, encoding="utf-8")
     command = [Path(sys.executable).with_name("any2vec"), "train", "skipgram", "täglich.txt", "--out", "läufe", *more]
     how: Any = {"cwd": tmp_path, "env": os.environ | {"PYTHONIOENCODING": "ascii"}, "capture_output": True}
-    ended = subprocess.run(
-        [*command, "--dim", "4", "--epochs", "2"], cwd=tmp_path, env=environment, capture_output=True
-    )
+    ended = subprocess.run([*command, "--dim", "4", "--epochs", "2"], **how)
     assert ended.returncode == 0, ended.stderr
     said = ended.stdout.decode("ascii")
     assert json.loads(said)["out"] == "läufe" if more else r"l\xe4ufe" in said
     assert b"error of its own" not in ended.stderr and (tmp_path / "läufe" / "meta.json").is_file()
-    found = subprocess.run(
-        [command[0], "nearest", "läufe", "zwölf"], cwd=tmp_path, env=environment, capture_output=True
-    )
+    found = subprocess.run([command[0], "nearest", "läufe", "zwölf"], **how)
     assert found.returncode == 0 and rb"boxk\xe4mpfer" in found.stdout

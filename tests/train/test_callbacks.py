@@ -69,6 +69,42 @@ def test_who_has_begun_is_told_of_the_error() -> None:
         any2vec.fit(MODEL, ROWS, callbacks=["mlflow"])  # type: ignore[list-item]
 
 
+class Ending(any2vec.Callback):
+    """Fails at the end."""
+
+    def on_end(self, summary: Mapping[str, Any] | None, error: BaseException | None) -> None:
+        raise OSError("no place for the last figures")
+
+
+def test_all_are_told_of_the_end_though_one_fails_at_it(tmp_path: Path) -> None:
+    first, last = Noting(), Noting()
+    with pytest.raises(OSError, match="no place"):
+        fit(first, Ending(), last, out=tmp_path / "run")
+    assert first.told[-1] == last.told[-1] == ("end", first.told[-1][1], "None")
+    assert (tmp_path / "run" / "meta.json").is_file()
+
+
+def test_the_error_of_the_run_stays_though_a_callback_fails_at_the_end() -> None:
+    last = Noting(fails=True)
+    with pytest.raises(RuntimeError, match="enough") as raised:
+        fit(Ending(), Ending(), last)
+    assert last.told[-1] == ("end", None, "RuntimeError('enough')")
+    said = "Ending.on_end failed, too: OSError: no place for the last figures"
+    assert raised.value.__notes__ == [said, said]
+
+
+@pytest.mark.parametrize("place", ["run", "run/events", "run/../run/events"])
+def test_a_folder_in_that_of_the_run_is_refused(place: str, tmp_path: Path) -> None:
+    """The run would find its own folder taken."""
+    noting = Noting()
+    noting.folder = tmp_path / place
+    with pytest.raises(InputError, match=r"Noting writes into .*, which the run in .*run replaces; choose another"):
+        fit(noting, out=tmp_path / "run")
+    assert not noting.told and not list(tmp_path.iterdir())
+    noting.folder = tmp_path / "runs"
+    fit(noting, out=tmp_path / "run")
+
+
 def test_a_line_of_progress(capsys: pytest.CaptureFixture[str]) -> None:
     fit(progress=True)
     said = capsys.readouterr().err.splitlines()

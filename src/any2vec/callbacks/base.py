@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from any2vec.errors import InputError
@@ -21,6 +22,9 @@ class Callback:
             def on_record(self, record):
                 print(record.epoch, record.loss)
     """
+
+    folder: Path | None = None
+    """where it writes files of its own, if it does; `fit` refuses one in the folder of the run"""
 
     def on_start(self, settings: Mapping[str, Any]) -> None:
         """Before data are read. settings: model (its name), epochs, seed, ... and the model's options, flat."""
@@ -49,11 +53,26 @@ class Told:
             raise InputError(f"callbacks must be instances of any2vec.Callback, got {wrong!r}.")
         self.summary: Mapping[str, Any] | None = None
 
+    def check_apart(self, out: Path | None) -> None:
+        """Raise InputError when a callback writes into the folder of the run, which replaces what is there."""
+        for one in self.callbacks:
+            if out is None or not isinstance(one.folder, Path):  # a subclass may call something else so
+                continue
+            if one.folder.resolve().is_relative_to(out.resolve()):
+                raise InputError(
+                    f"{type(one).__name__} writes into {one.folder}, which the run in {out} replaces; choose another "
+                    "folder for it."
+                )
+
     @contextmanager
     def run(self, settings: Mapping[str, Any]) -> Iterator[None]:
-        """Around a run: each that has begun is told of the end, whatever ends it."""
+        """Around a run: each that has begun is told of the end, whatever ends it.
+
+        The error of the run is raised; one of `on_end` only where the run has none.
+        """
         begun: list[Callback] = []
         error: BaseException | None = None
+        failed: list[BaseException] = []
         try:
             for callback in self.callbacks:
                 callback.on_start(settings)
@@ -63,8 +82,16 @@ class Told:
             error = raised
             raise
         finally:
-            for callback in begun:
-                callback.on_end(self.summary, error)
+            for callback in begun:  # all of them, though one fails: else others never close what they have opened
+                try:
+                    callback.on_end(self.summary, error)
+                except BaseException as raised:
+                    failed.append(raised)
+                    if error is not None:
+                        name = type(callback).__name__
+                        error.add_note(f"{name}.on_end failed, too: {type(raised).__name__}: {raised}")
+            if failed and error is None:
+                raise failed[0]
 
     def with_record(self, also: Callable[[Any], None] | None) -> Callable[[Any], None] | None:
         """What the run calls with its records. also: is called with them, too."""

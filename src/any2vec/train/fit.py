@@ -183,6 +183,7 @@ def fit(
     hooks = Hooks(progress=told.with_record(callback), stage=stage, on_epoch=on_epoch)
     if not is_first():
         return train(spec, hooks, started)
+    told.check_apart(spec.run.out)
     options = {"task": task.name, **config.as_dict(), "epochs": epochs or config.default_epochs, "seed": seed}
     with told.run(options | {"threads": threads, "out": None if out is None else str(out)}):
         found = train(spec, hooks, started)
