@@ -50,6 +50,8 @@ class TensorBoard(Callback):
         any2vec.fit("deepfm", table, schema=schema, callbacks=[any2vec.TensorBoard("runs/events")])
     """
 
+    folder: Path
+
     def __init__(self, folder: str | Path) -> None:
         self._module = _library("tensorboardX", "any2vec[tensorboard]")
         self.folder = Path(folder)
@@ -84,6 +86,8 @@ class MLflow(Callback):
     Raises:
         InputError: MLflow is not installed.
     """
+
+    folder: Path
 
     def __init__(self, folder: str | Path = "mlruns", experiment: str = "any2vec") -> None:
         self._module = _library("mlflow", "any2vec[mlflow]")
@@ -132,6 +136,8 @@ class WeightsAndBiases(Callback):
     Raises:
         InputError: wandb is not installed.
     """
+
+    folder: Path
 
     def __init__(self, folder: str | Path = ".", project: str = "any2vec") -> None:
         self._module = _library("wandb", "any2vec[wandb]")
