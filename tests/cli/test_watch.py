@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
+import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -37,7 +40,7 @@ def record(words: int, **more: object) -> str:
 def run(tmp_path: Path) -> Path:
     folder = tmp_path / "run"
     folder.mkdir()
-    (folder / "stream.json").write_text(json.dumps({"model": {"name": "skipgram", "dim": 8}}))
+    (folder / "stream.json").write_text(json.dumps({"model": {"name": "skipgram", "dim": 8}, "summary": {"words": 20}}))
     (folder / "progress.jsonl").write_text(record(10) + record(20, staleness={"0": 3, "1": 1}))
     return folder
 
@@ -83,6 +86,7 @@ def test_a_run_that_ends_says_how_long_it_still_takes(tmp_path: Path) -> None:
         assert view.state == "running" and view.seconds_left == 90.0 and not view.is_stream and not view.has_vectors
         shown = CliRunner().invoke(app, ["watch", str(folder), "--once"]).output
         assert "25 %, 90 s left" in shown
+    (folder / "meta.json").touch()
     assert LiveRun(folder).view().seconds_left is None
 
 
@@ -125,8 +129,54 @@ def test_a_run_that_was_stopped_has_not_ended(run: Path) -> None:
         found = CliRunner().invoke(app, ["watch", str(run), *options])
         assert found.exit_code == 0 and "stopped" in found.output
         assert ("at 20 %; --resume goes on" in found.output) == bool(options)
-    (run / "checkpoint.safetensors").unlink()
+    assert LiveRun(run).view().state == "stopped"
+
+
+def test_a_run_in_another_container_has_not_ended(run: Path) -> None:
+    """Who looks does not see the process that has the folder."""
+    apart = ["unshare", "--user", "--map-root-user", "--pid", "--mount-proc", "--fork"]
+    if shutil.which(apart[0]) is None or subprocess.run([*apart, "true"], capture_output=True).returncode:
+        pytest.skip("needs namespaces of processes")
+    with FolderLock(run, "The run folder"):
+        command = [*apart, sys.executable, "-m", "any2vec", "watch", str(run), "--json"]
+        assert json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["state"] == "running"
+
+
+def test_a_run_that_was_killed_is_lost(run: Path) -> None:
+    """There is neither a result nor a checkpoint; before its first record and behind it."""
+    (run / "stream.json").rename(run / "run.json")
+    assert LiveRun(run).view().state == "running"  # or its hosts are started again
+    past = time.time() - 60
+    os.utime(run / "progress.jsonl", (past, past))
+    for is_logged in (True, False):
+        if not is_logged:
+            (run / "progress.jsonl").unlink()
+        assert LiveRun(run).view().state == "lost"
+        found = CliRunner().invoke(app, ["watch", str(run)])
+        assert found.exit_code == 0 and "lost" in found.output
+        assert "its process is gone" in CliRunner().invoke(app, ["watch", str(run), "--once"]).output
+
+
+def test_a_stream_that_was_killed_can_go_on(run: Path) -> None:
+    (run / "stream.json").write_text("{}")
+    (run / "checkpoint.safetensors").touch()
+    assert LiveRun(run).view().state == "stopped"
+
+
+def test_a_result_without_its_log_has_ended(run: Path) -> None:
+    (run / "stream.json").rename(run / "run.json")
+    (run / "meta.json").touch()
+    (run / "progress.jsonl").unlink()
     assert LiveRun(run).view().state == "ended"
+
+
+def test_a_run_that_replaces_a_result_has_its_own_settings(run: Path) -> None:
+    (run / "stream.json").rename(run / "run.json")
+    (run / "run.new.json").write_text(json.dumps({"model": {"name": "cbow"}}))
+    (run / "meta.json").touch()
+    with FolderLock(run, "The run folder"):
+        view = LiveRun(run).view()
+    assert view.about == {"model": {"name": "cbow"}} and view.state == "running"
 
 
 def test_folders_without_a_run_are_refused(tmp_path: Path) -> None:
@@ -272,4 +322,4 @@ def test_a_log_that_goes_while_it_is_looked_at_is_no_error(run: Path, monkeypatc
     monkeypatch.setattr(Path, "is_file", gone)
     assert live.view().state in ("waiting", "ended")
     (run / "progress.jsonl").unlink(missing_ok=True)
-    assert live.view().state == "waiting"
+    assert live.view().state == "ended"

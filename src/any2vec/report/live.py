@@ -14,7 +14,7 @@ from typing import Any
 from any2vec.checks import parse_json
 from any2vec.data.io.folder_lock import is_locked
 from any2vec.errors import InputError
-from any2vec.train.run_folder import has_unfinished_run
+from any2vec.train.run_folder import has_unfinished_run, is_finished
 
 LOGS = ("progress.jsonl", "progress.new.jsonl")
 """records of a run; the second of one that is to replace a result, until it does"""
@@ -25,7 +25,8 @@ POINTS = 240
 _TAIL = 1 << 20
 """bytes of a log's end that are read"""
 _STREAM = "stream.json"
-_ABOUT = (_STREAM, "run.json", "run.new.json")
+_ABOUT = (_STREAM, "run.new.json", "run.json")
+"""what is known of a run; the first that is there: while a run replaces a result, both are"""
 _CURVES = {
     "loss": ("loss",),
     "speed": ("words_per_s", "items_per_s"),
@@ -43,7 +44,8 @@ class View:
     name: str
     """of the run's folder"""
     state: str
-    """waiting (no record yet), running, silent, ended, or stopped: it can go on from its checkpoint"""
+    """waiting (no record yet), running, silent, ended, stopped (it can go on from its checkpoint), or lost: its process
+    is gone, and left neither a result nor a checkpoint"""
     age: float | None
     """seconds since the last record"""
     about: dict[str, Any]
@@ -106,22 +108,30 @@ class LiveRun:
         return any((place / "meta.json").exists() for place in (self.folder / "latest", self.folder))
 
     def _state(self, age: float | None, is_stream: bool) -> str:
-        if is_locked(self.folder) is False:
-            if age is None:
-                return "waiting"
-            is_stopped = has_unfinished_run(self.folder) and not is_stream  # which keeps its checkpoint
-            return "stopped" if is_stopped else "ended"
-        if age is None:
-            return "waiting"
-        return "running" if age < SILENT else "silent"
+        is_held = is_locked(self.folder)
+        if not is_held and self._is_finished(is_stream):
+            return "ended"
+        if is_held is not False:
+            return "waiting" if age is None else "running" if age < SILENT else "silent"
+        if has_unfinished_run(self.folder):
+            return "stopped"
+        return "lost" if age is None or age >= SILENT else "running"  # its hosts may be started again
+
+    def _is_finished(self, is_stream: bool) -> bool:
+        """Whether the last run here has come to its end."""
+        return bool(self._written(_STREAM).get("summary")) if is_stream else is_finished(self.folder)
 
     def _about(self) -> dict[str, Any]:
         """Settings of the run, of whatever kind it is."""
-        for name in _ABOUT:
-            with suppress(OSError, ValueError):
-                found = parse_json((self.folder / name).read_text(encoding="utf-8"))
-                if isinstance(found, dict):
-                    return {key: value for key, value in found.items() if key not in ("machine", "summary", "format")}
+        found = next(filter(None, map(self._written, _ABOUT)), {})
+        return {key: value for key, value in found.items() if key not in ("machine", "summary", "format")}
+
+    def _written(self, name: str) -> dict[str, Any]:
+        """What a file of the folder says; nothing where it is not there, or no JSON."""
+        with suppress(OSError, ValueError):
+            found = parse_json((self.folder / name).read_text(encoding="utf-8"))
+            if isinstance(found, dict):
+                return found
         return {}
 
 

@@ -26,8 +26,15 @@ EVERY = 1.0
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 32
 """columns of a curve"""
-_COLORS = {"running": "green", "waiting": "yellow", "silent": "red", "ended": "cyan", "stopped": "yellow"}
-_OVER = ("ended", "stopped")
+_COLORS = {
+    "running": "green",
+    "waiting": "yellow",
+    "silent": "red",
+    "ended": "cyan",
+    "stopped": "yellow",
+    "lost": "red",
+}
+_OVER = ("ended", "stopped", "lost")
 _MOST_ROWS = 12
 """of a table"""
 
@@ -149,6 +156,8 @@ def _remark(view: View) -> str:
     """What there is to say of its state."""
     if view.state == "silent":
         return f"  last heard of {duration(view.age)} ago"
+    if view.state == "lost":
+        return "  its process is gone, and left neither a result nor a checkpoint"
     share = view.record.get("progress")
     if view.state == "stopped" and isinstance(share, int | float):
         return f"  at {100 * share:.0f} %; --resume goes on"

@@ -70,11 +70,23 @@ class FolderLock:
 
 
 def is_locked(folder: Path) -> bool | None:
-    """Whether a process has it; None where the system does not say so. To try it would keep others out."""
+    """Whether a process has it, of whichever container; None where there are no locks.
+
+    It is tried, shared with others who look, and let go of at once: who comes for it then needs some patience.
+    """
     try:
-        return next(_locks(folder.stat().st_ino), None) is not None
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
         return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _is_taken(lock: int) -> bool:
