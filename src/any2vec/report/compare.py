@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
+from any2vec.data.io.kept_scores import FILE as EVALUATION
+from any2vec.data.io.kept_scores import told_apart
 from any2vec.data.io.storage import atomic_file
 from any2vec.errors import InputError
 from any2vec.report.figures import DARK, LIGHT, draw_runs
@@ -64,7 +66,7 @@ def compare_runs(folders: Sequence[Path | str]) -> Comparison:
         names,
         {name: row for name, row in _rows([one.settings for one in found]).items() if _differ(row)},
         _rows([one.figures for one in found]),
-        _rows([one.scores for one in found]),
+        _rows(_scores(found)),
         _curves(dict(zip(names, found, strict=True))),
     )
 
@@ -100,6 +102,8 @@ class _Run:
     settings: dict[str, Any]
     figures: dict[str, Any]
     scores: dict[str, Any]
+    """of validation"""
+    evaluation: list[dict[str, Any]]
     progress: list[dict[str, Any]]
     validation: list[dict[str, Any]]
 
@@ -121,17 +125,22 @@ class _Run:
         ]
         best = next((one for one in validation if one["epoch"] == summary.get("best_epoch")), {})
         scores = {f"validation {name}": value for name, value in best.items() if name != "epoch"}
-        for one in read_json_lines(folder / "evaluation.jsonl"):
-            scores |= _scores(one)
+        evaluation = read_json_lines(folder / EVALUATION)
         figures = {name: summary[name] for name in _FIGURES if summary.get(name) is not None}
-        return cls(settings, figures, scores, progress, validation)
+        return cls(settings, figures, scores, evaluation, progress, validation)
 
 
-def _scores(one: Mapping[str, Any]) -> dict[str, float]:
-    """The figures of one evaluation, those of later ones in place of the same names."""
-    data = PurePath(str(one["data"])).name if one.get("data") else ""
-    about = " ".join(filter(None, [str(one.get("task") or one.get("name") or ""), data]))
-    return {f"{about} {name}": value for name, value in one.items() if isinstance(value, float)}
+def _scores(runs: Sequence[_Run]) -> list[dict[str, float]]:
+    """Of each run those of validation and of its tests, by names that are those of the same tests of other runs."""
+    on_data = iter(told_apart([one for run in runs for one in run.evaluation]))
+    found = []
+    for run in runs:
+        scores = dict(run.scores)
+        for one in run.evaluation:
+            about = " ".join(filter(None, [str(one.get("task") or one.get("name") or ""), next(on_data)]))
+            scores |= {f"{about} {name}": value for name, value in one.items() if isinstance(value, float)}
+        found.append(scores)
+    return found
 
 
 def _flat(values: Any, before: str = "") -> dict[str, Any]:

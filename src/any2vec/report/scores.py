@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from any2vec.data.attributed.predictions import Predicted
+from any2vec.data.io.kept_scores import told_apart
 from any2vec.report.tables import is_number, records_table, spell_name
 
 _HEADLINES = {
@@ -41,7 +41,8 @@ def headlines(summary: dict[str, Any], evaluation: Iterable[dict[str, Any]]) -> 
         is_said = name in summary or f"val_{name}" in summary
         if name != "epoch" and not is_said and is_number(value):
             found.append((f"{spell_name(name)} of validation", f"{value:.3f}"))
-    for one in evaluation:
+    tests = list(evaluation)
+    for one, data in zip(tests, told_apart(tests), strict=True):
         task = str(one.get("task"))
         key, name = _HEADLINES.get(task, ("", ""))
         rows = one.get("scores")
@@ -49,8 +50,7 @@ def headlines(summary: dict[str, Any], evaluation: Iterable[dict[str, Any]]) -> 
         if task == "nodes" and isinstance(rows, list) and rows and isinstance(rows[-1], dict):
             value = rows[-1].get(key)
         if is_number(value):
-            data = f", {PurePath(str(one['data'])).name}" if one.get("data") else ""
-            found.append((f"{name}{data}", f"{value:.3f}"))
+            found.append((f"{name}, {data}" if data else name, f"{value:.3f}"))
     return found
 
 

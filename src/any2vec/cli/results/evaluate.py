@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache
@@ -18,9 +17,10 @@ from any2vec.cli.options import Flag, flags_of, out_option, path_option, with_fl
 from any2vec.cli.output import AsJson, details, guarded, note, plain, print_json, render, show
 from any2vec.cli.results.search import Format, Result, load
 from any2vec.cli.run.flags import check_input
+from any2vec.data.io.kept_scores import keep_scores
 from any2vec.data.io.storage import RESULT_FORMAT, atomic_file, check_file_free, format_of_folder
 from any2vec.data.options import TextOptions
-from any2vec.errors import InputError, StorageError
+from any2vec.errors import InputError
 from any2vec.evaluate.words.target_options import DimensionOptions, TargetOptions
 from any2vec.train.registry import task_named, tasks
 from any2vec.units import fraction
@@ -179,7 +179,7 @@ def _evaluate(
         return function(task)(judged, path, **options[task]).as_dict()
 
     found = [{"task": task, "data": str(path)} | _flat(dict(judge_one(path))) for path in data]
-    keep_scores(run, [{name: value for name, value in one.items() if name != "relations"} for one in found])
+    keep_scores(run, [plain({name: value for name, value in one.items() if name != "relations"}) for one in found])
     if as_json:
         print_json(found[0] if len(found) == 1 else {"task": task, "results": found})
         return
@@ -261,28 +261,6 @@ def _relations_of(result: dict[str, Any], most: int | None, by: str) -> dict[str
             for one in found[:most]
         ]
     }
-
-
-def keep_scores(run: Path, found: list[dict[str, Any]]) -> None:
-    """Keep scores in `evaluation.jsonl` of a run folder, for `any2vec report`; a test's newer score wins.
-
-    Does nothing for other vector files, and where the folder may not be written.
-    """
-    path = run / "evaluation.jsonl"
-    if not (run / "run.json").is_file():
-        return
-    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
-    fresh = {_which(one): json.dumps(plain(one), ensure_ascii=False) for one in found}
-    for line in lines:
-        with suppress(ValueError, KeyError):
-            fresh.setdefault(_which(parse_json(line)), line)
-    with suppress(StorageError), atomic_file(path) as temporary:
-        temporary.write_text("".join(line + "\n" for line in fresh.values()), "utf-8")
-
-
-def _which(score: dict[str, Any]) -> tuple[Any, ...]:
-    """What makes two scores the same test."""
-    return score["task"], score["data"], *map(score.get, ("method", "score", "max_vocab", "k"))
 
 
 def _fractions(text: str | None) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from any2vec.cli.output import cell, details, guarded, print_json, show, words
-from any2vec.cli.results.evaluate import keep_scores
+from any2vec.cli.output import cell, details, guarded, plain, print_json, show, words
 from any2vec.cluster.launch.join import check_torch
+from any2vec.data.io.kept_scores import keep_scores
 from any2vec.data.io.storage import atomic_file, check_file_free
 from any2vec.errors import InputError
 from any2vec.train.registry import task_of_run
@@ -97,7 +97,7 @@ def _score(
     if is_known.any():
         judged = _judged(label_N[is_known], probability_N[is_known])
         summary |= judged
-        keep_scores(model, [{"task": "clicks", "data": ", ".join(rows)} | judged])
+        keep_scores(model, [plain({"task": "clicks", "data": ", ".join(rows)} | judged)])
     pairs = [("rows", number(summary["num_examples"])), ("mean", f"{summary['mean']:.4f}")]
     shown = (name for name in ("log_loss", "auc", "normalized_entropy") if name in summary)
     pairs += [(words(name), cell(summary[name])) for name in shown]
