@@ -232,3 +232,18 @@ def test_no_sizes(text: str) -> None:
 def test_no_quantities(text: str) -> None:
     with pytest.raises(InputError, match="--rows"):
         quantity("--rows", text, 1, 10**12)
+
+
+@pytest.mark.parametrize(("model", "columns"), [("skipgram", 200), ("complex", 100)])
+def test_the_best_epoch_is_kept_beside_the_rows(model: str, columns: int) -> None:
+    arguments = ["estimate", model, "--rows", "50000", "--items", "100000", "--dim", "100", "--json", "--quiet"]
+    plain, validated = (
+        json.loads(CliRunner().invoke(app, [*arguments, *more]).stdout) for more in ([], ["--validate", "pairs.tsv"])
+    )
+    copy = sum(4 * table["rows"] * table["columns"] for table in plain["tables"].values())
+    assert copy >= 4 * 50_000 * columns
+    for name in ("memory_bytes", "disk_peak_bytes"):
+        assert validated[name] == plain[name] + copy
+    for name in ("memory", "disk"):
+        assert validated[name] == plain[name] | {"best epoch": copy}
+    assert "--validate" in CliRunner().invoke(app, ["estimate", model, "--help"]).stdout

@@ -300,3 +300,16 @@ def test_steps_ahead_do_not_keep_the_best_epoch_from_being_kept(clicks: PlantedF
     found = fit_clicks(clicks, epochs=4, hosts={"logical_hosts": 2, "sync": "bsp", "cache": "bagpipe:20"})
     best = found.summary["validation"][found.summary["best_epoch"] - 1]
     assert clicks.judge(found.scorer).auc == pytest.approx(best["auc"], abs=1e-12)
+
+
+def test_a_better_state_takes_the_room_of_the_former_best() -> None:
+    kept, rows = Validation(0), np.zeros((3, 2), np.float32)
+    kept.add(1, {"mrr": 0.1}, {"rows": rows})
+    first = kept.best["rows"]
+    rows += 1
+    assert not first.any()
+    kept.add(2, {"mrr": 0.2}, {"rows": rows})
+    assert kept.best["rows"] is first and first.all()
+    rows += 1
+    kept.add(3, {"mrr": 0.1}, {"rows": rows})
+    assert (first == 1).all()

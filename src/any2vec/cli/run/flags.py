@@ -19,7 +19,7 @@ from any2vec.train.task import CLASSES, Task, absent
 
 PANELS = {"run": "Run", "hosts": "Hosts", "sync": "Synchronization", "storage": "Storage"}
 ONLY_OF_RUNS = (
-    "resume", "overwrite", "init", "checkpoint_seconds", "validate", "patience", "host_timeout", "ray", "restarts",
+    "resume", "overwrite", "init", "checkpoint_seconds", "patience", "host_timeout", "ray", "restarts",
 )  # fmt: skip
 """flags that change nothing of an estimate or a plan"""
 OWN: dict[str, type | tuple[type, ...]] = {"input": (str, list), "model": str, "out": str}
@@ -50,10 +50,14 @@ def model_flags(task_name: str, model: str) -> dict[str, Flag]:
     return kept
 
 
-def planning_flags(task_name: str, model: str) -> dict[str, Flag]:
-    """As `model_flags`, for a command that trains nothing: what only a run needs is accepted and not listed."""
+def planning_flags(task_name: str, model: str, *also: str) -> dict[str, Flag]:
+    """As `model_flags`, for a command that trains nothing: what only a run needs is accepted and not listed.
+
+    also: further flags that change nothing there.
+    """
     flags = model_flags(task_name, model)
-    return {name: replace(flag, is_hidden=True) if name in ONLY_OF_RUNS else flag for name, flag in flags.items()}
+    hidden = {*ONLY_OF_RUNS, *also}
+    return {name: replace(flag, is_hidden=True) if name in hidden else flag for name, flag in flags.items()}
 
 
 def _has(own: Mapping[str, Sequence[str]], group: str, name: str, task: Task) -> bool:

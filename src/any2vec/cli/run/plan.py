@@ -21,6 +21,7 @@ from any2vec.train.task import Task, loaded, refuse_absent
 from any2vec.units import duration, number, parts, size
 
 _SHAPE, _MACHINE = "Without an INPUT", "Machines"
+_FLOAT_BYTES = 4
 
 
 def models_for(command: str) -> dict[str, Task]:
@@ -76,7 +77,7 @@ def estimate_command(task: Task, model: str) -> Any:
         spec, shape, _ = asked_run(task, model, inputs, out, config, values, ItemShape)
         refuse_absent(task, spec)
         with Bar(quiet) as bar:
-            found = task.estimate(spec, shape, Hooks(stage=bar.stage))
+            found = _with_best(task.estimate(spec, shape, Hooks(stage=bar.stage)), spec)
         result = found | {"model": model} | _room(spec)
         if as_json:
             print_json(result)
@@ -95,6 +96,19 @@ def estimate_command(task: Task, model: str) -> Any:
 estimate = model_group(
     "estimate", "Memory, time and disk of a run, before it starts.", estimate_command, lambda: models_for("estimate")
 )
+
+
+def _with_best(found: dict[str, Any], spec: RunSpec) -> dict[str, Any]:
+    """The estimate, with the copy of the best epoch's rows that a run which validates keeps, and its checkpoint has."""
+    if spec.run.validate is None or found.get("is_in_memory") is False:
+        return found
+    copy = sum(_FLOAT_BYTES * table["rows"] * table["columns"] for table in found["tables"].values())
+    sums = ("memory_bytes", "anonymous_bytes", "disk_peak_bytes")
+    return (
+        found
+        | {name: found[name] + copy for name in sums if name in found}
+        | {name: found[name] | {"best epoch": copy} for name in ("memory", "disk")}
+    )
 
 
 def _room(spec: RunSpec) -> dict[str, int]:
@@ -180,7 +194,7 @@ def plan_command(task: Task, model: str) -> Any:
         "the speed of one thread (or takes --items-per-s); everything else is modeled. Accepts all options of train; "
         "those that change no plan are not listed."
     )
-    return with_flags(guarded(plan), own | planning_flags(task.name, model))
+    return with_flags(guarded(plan), own | planning_flags(task.name, model, "validate"))
 
 
 plan = model_group(

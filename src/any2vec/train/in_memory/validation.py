@@ -35,7 +35,10 @@ class Validation:
         """Note the metrics of an epoch, from 1; a copy of the state is kept where it is the best so far."""
         self.epochs.append({"epoch": epoch, **metrics})
         if state is not None and self.best_epoch == epoch:
-            self.best = {name: np.array(array) for name, array in state.items()}
+            if not self.best:
+                self.best = {name: np.empty_like(array) for name, array in state.items()}
+            for name, array in state.items():  # into the arrays of the former best: a second copy would not fit
+                np.copyto(self.best[name], array)
 
     @property
     def best_epoch(self) -> int:
