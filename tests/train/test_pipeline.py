@@ -79,6 +79,15 @@ def test_results_are_drained_once() -> None:
         assert pipeline.flush() == [18]
 
 
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_a_batch_wakes_the_first_stage_whoever_else_waits(stages: int) -> None:
+    calls = [Stage(lambda batch: batch + 1, 2)] * stages
+    with Pipeline(calls, bound=4, patience=5) as pipeline:
+        for batch in range(20):
+            pipeline.put(batch)
+            assert pipeline.flush() == [batch + stages]
+
+
 @pytest.mark.parametrize("stage", [0, 1])
 def test_an_error_is_received(stage: int) -> None:
     def fail(batch: Any) -> Any:

@@ -78,7 +78,7 @@ class Pipeline(Background):
         with self._condition:
             self._waiting[0].append((self._given, batch))
             self._given += 1
-            self._condition.notify()
+            self._condition.notify_all()  # one alone may be of a later stage, which has nothing to do
 
     def flush(self) -> list[Any]:
         """Wait until no batch is under way; the results of the last stage since the last time, in order of the batches.
