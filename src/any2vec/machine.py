@@ -12,6 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from any2vec.errors import InputError
+
 VERSIONS = (
     "numpy",
     "numba",
@@ -37,10 +39,19 @@ OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 def cache_root(cache_dir: Path | str | None = None) -> Path:
-    """`cache_dir`, or `$ANY2VEC_CACHE`, or `$XDG_CACHE_HOME/any2vec`, or `~/.cache/any2vec`; not created here."""
+    """`cache_dir`, or `$ANY2VEC_CACHE`, or `$XDG_CACHE_HOME/any2vec`, or `~/.cache/any2vec`; not created here.
+
+    Raises:
+        InputError: it is below a home folder that nobody knows.
+    """
     if cache_dir is None:
         cache_dir = os.environ.get("ANY2VEC_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "any2vec")
-    return Path(cache_dir).expanduser()
+    try:
+        return Path(cache_dir).expanduser()
+    except RuntimeError as error:
+        raise InputError(
+            f"The cache would be {cache_dir}, and there is no home folder; name a folder in the variable ANY2VEC_CACHE."
+        ) from error
 
 
 def usable_cores() -> int:
@@ -83,7 +94,17 @@ def available_bytes() -> int:
         if line.startswith("MemAvailable:"):
             free = int(line.split()[1]) * 1024
             limit, used = _read("/sys/fs/cgroup/memory.max"), _read("/sys/fs/cgroup/memory.current")
-            return min(free, max(0, int(limit) - int(used))) if limit.isdigit() and used.isdigit() else free
+            if not (limit.isdigit() and used.isdigit()):
+                return free
+            return min(free, max(0, int(limit) - int(used) + _given_back()))
+    return 0
+
+
+def _given_back() -> int:
+    """Bytes of files that count as used in the container, and go when their room is wanted."""
+    for line in _read("/sys/fs/cgroup/memory.stat").splitlines():
+        if line.startswith("inactive_file "):
+            return int(line.split()[1])
     return 0
 
 
@@ -97,10 +118,18 @@ def cpu_model() -> str:
 
 def free_disk_bytes(folder: Path) -> int:
     """Free bytes of the file system that holds `folder`, or the nearest parent that exists."""
-    for parent in (folder, *folder.parents):
-        if parent.exists():
-            return shutil.disk_usage(parent).free
-    return 0
+    parent = _there(folder)
+    return 0 if parent is None else shutil.disk_usage(parent).free
+
+
+def is_one_disk(folder: Path, other: Path) -> bool:
+    """Whether two folders, or the nearest parents that exist, are of one file system."""
+    places = [_there(folder), _there(other)]
+    return None not in places and len({place.stat().st_dev for place in places if place is not None}) == 1
+
+
+def _there(folder: Path) -> Path | None:
+    return next((parent for parent in (folder, *folder.parents) if parent.exists()), None)
 
 
 def versions(names: Iterable[str] = VERSIONS) -> dict[str, str | None]:

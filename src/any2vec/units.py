@@ -43,10 +43,10 @@ def size(num_bytes: float | None) -> str:
     if num_bytes is None:
         return "unknown"
     for unit in ("B", "kB", "MB", "GB"):
-        if abs(num_bytes) < 1000:
+        if abs(num_bytes) < 999.5:  # what rounds to 1,000 is one of the next unit
             return f"{num_bytes:.0f} {unit}" if unit == "B" else f"{num_bytes:.3g} {unit}"
         num_bytes /= 1000
-    return f"{num_bytes:,.3g} TB"
+    return f"{num_bytes:,.0f} TB" if abs(num_bytes) >= 999.5 else f"{num_bytes:.3g} TB"
 
 
 def duration(seconds: float | None) -> str:
@@ -68,10 +68,11 @@ def number(value: float | None, unit: str = "") -> str:
     """`1.23 M`, `17 k`, `1.85e34`: three digits are enough to read."""
     if value is None or not math.isfinite(value):
         return "unknown"
-    if abs(value) >= _HUGE:
+    rounded = abs(value) / 0.9995  # 999.7 reads as 1 k
+    if rounded >= _HUGE:
         return f"{_power(value)} {unit}".rstrip()
     for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if abs(value) >= scale:
+        if rounded >= scale:
             return f"{value / scale:.3g} {prefix}{unit}"
     return f"{value:.3g} {unit}".rstrip()
 

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from any2vec import units
 from any2vec.cli import output, tools
 from any2vec.cli.bar import Bar
+from any2vec.cli.run import train
 from any2vec.errors import DataError, InputError, Interrupted, StorageError
 from any2vec.types import Progress
 
@@ -111,6 +112,8 @@ def test_json_keeps_what_steers_a_terminal_as_an_escape(capsys: pytest.CaptureFi
 
 def test_units() -> None:
     assert [units.size(n) for n in (0, 999, 1234, 5.6e9, None)] == ["0 B", "999 B", "1.23 kB", "5.6 GB", "unknown"]
+    assert [units.size(n) for n in (999.6, 999_700, 999.4e9, 1.3e15)] == ["1 kB", "1 MB", "999 GB", "1,300 TB"]
+    assert [units.number(n) for n in (999.4, 999.6, -999_700, 999.6e9)] == ["999", "1 k", "-1 M", "1e12"]
     assert [units.duration(s) for s in (0.12, 42.4, 185, 7385)] == ["0.1 s", "42 s", "3:05 min", "2:03:05 h"]
     assert [units.number(n) for n in (3, 12345, 1.23e6)] == ["3", "12.3 k", "1.23 M"]
     assert [units.number(n) for n in (9e11, 1.85e34)] == ["900 G", "1.85e34"]
@@ -220,6 +223,27 @@ def test_the_program_is_named_as_a_shell_finds_it(tmp_path: Path, monkeypatch: p
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent))
     assert tools._own_name() == "any2vec"
+
+
+def test_a_terminal_that_rewrites_no_line_has_lines_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("any2vec.cli.bar.LINE_SECONDS", 0.0)
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, _environ={"TERM": "dumb"})
+    with Bar(console=console) as bar:
+        for progress in (0.25, 1.0):
+            bar.record(
+                Progress(
+                    seconds=1, epoch=0, epochs=1, round=0, progress=progress, loss=None, learning_rate=0.1, items=1,
+                    items_per_s=1, busy_cores=1, rss_bytes=1, mapped_bytes=1,
+                )
+            )  # fmt: skip
+    said = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert len(said) == 2 and "25 %" in said[0] and "100 %" in said[1]
+
+
+def test_the_time_of_a_run_that_went_on() -> None:
+    assert train._time({"seconds": 9.0, "train_seconds": 7.7}) == "9.0 s in all, 7.7 s of training"
+    went_on = train._time({"seconds": 2.0, "train_seconds": 7.7})
+    assert went_on == "2.0 s this time, 7.7 s of training since the run began"
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)], ids=["tables", "json"])

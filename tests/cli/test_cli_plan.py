@@ -234,6 +234,21 @@ def test_no_quantities(text: str) -> None:
         quantity("--rows", text, 1, 10**12)
 
 
+@pytest.mark.parametrize("is_one_disk", [True, False])
+def test_cache_and_result_share_a_disk(is_one_disk: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would fit by itself."""
+    (tmp_path / "in.txt").write_text("a b c d e\n" * 20_000)
+    arguments = ["estimate", "skipgram", str(tmp_path / "in.txt"), "--cache-dir", str(tmp_path / "cache")]
+    arguments += ["--dim", "4096", "--min-count", "1", "--quiet"]
+    needs = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
+    encoded = needs["disk"]["encoded input"]
+    assert encoded > 0
+    monkeypatch.setattr(machine, "free_disk_bytes", lambda folder: needs["disk_peak_bytes"] - 1)
+    monkeypatch.setattr(machine, "is_one_disk", lambda *_: is_one_disk)
+    found = CliRunner().invoke(app, arguments)
+    assert found.exit_code == 0 and ("more disk than is free where the result goes" in found.output) == is_one_disk
+
+
 @pytest.mark.parametrize(("model", "columns"), [("skipgram", 200), ("complex", 100)])
 def test_the_best_epoch_is_kept_beside_the_rows(model: str, columns: int) -> None:
     arguments = ["estimate", model, "--rows", "50000", "--items", "100000", "--dim", "100", "--json", "--quiet"]

@@ -16,8 +16,8 @@ import any2vec
 
 PACKAGE = Path(any2vec.__file__).parent
 FLOORS = {
-    "_version": 0, "background": 0, "errors": 0, "checks": 0.5, "units": 0.5, "registry": 0.6, "types": 0, "machine": 0,
-    "signals": 0, "standard_error": 0,
+    "_version": 0, "background": 0, "errors": 0, "checks": 0.5, "units": 0.5, "registry": 0.6, "types": 0,
+    "signals": 0, "standard_error": 0, "machine": 0.5,
     "kernels": 1, "cluster": 1.5,
     "data": 2, "plan": 2, "options": 2.1, "sources": 2.2,
     "formats": 2.4, "neighbors": 2.5, "encoders": 2.5, "embeddings": 2.6,

@@ -15,6 +15,7 @@ import pytest
 from any2vec import machine
 from any2vec.data.catalog.catalog import demo_text, import_graph
 from any2vec.doctor import diagnose
+from any2vec.errors import InputError
 from any2vec.kernels.common.jit import cache_folder
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +44,31 @@ def test_machine() -> None:
     assert machine.free_disk_bytes(ROOT / "not" / "there") > 0
     assert machine.versions(["numpy", "no-such-thing"])["no-such-thing"] is None
     json.dumps(machine.describe())
+    assert machine.is_one_disk(ROOT, ROOT / "not" / "there")
+    if Path("/proc").is_dir():
+        assert not machine.is_one_disk(ROOT, Path("/proc/not"))
+
+
+def test_files_that_go_when_their_room_is_wanted_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container counts the pages of files that were read as used."""
+    files = {
+        "/proc/meminfo": "MemAvailable: 9000000 kB", "/sys/fs/cgroup/memory.max": "4000000000",
+        "/sys/fs/cgroup/memory.current": "3900000000",
+        "/sys/fs/cgroup/memory.stat": "anon 400000000\ninactive_file 3000000000\nactive_file 500000000",
+    }  # fmt: skip
+    monkeypatch.setattr(machine, "_read", lambda path: files.get(path, ""))
+    assert machine.available_bytes() == 3_100_000_000
+
+
+def test_a_user_without_a_home_is_told_to_name_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("ANY2VEC_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "expanduser", homeless)
+    with pytest.raises(InputError, match="there is no home folder; name a folder in the variable ANY2VEC_CACHE"):
+        machine.cache_root()
 
 
 def test_doctor_is_json_and_imports_no_optional_package() -> None:

@@ -130,10 +130,10 @@ class Bar:
 
 
 def _can_draw(console: Console) -> bool:
-    """On a terminal; in a notebook where ipywidgets is installed, which Rich draws with."""
+    """On a terminal that can rewrite a line; in a notebook where ipywidgets is installed, which Rich draws with."""
     if console.is_jupyter:
         return find_spec("ipywidgets") is not None
-    return console.is_terminal
+    return console.is_terminal and not console.is_dumb_terminal
 
 
 class StreamBar:
@@ -146,7 +146,7 @@ class StreamBar:
         self._last_line = time.monotonic()
 
     def __enter__(self) -> StreamBar:
-        if not self._quiet and self._console.is_terminal:
+        if not self._quiet and self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = self._console.status("opening")
             self._live.start()
         return self

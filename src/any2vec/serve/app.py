@@ -2,7 +2,8 @@
 
 Every refusal is JSON, {"error": one sentence}: 401 no token, 403 another host's name, 404 no such path, run, key or
 operation, 405 method, 408 a request that comes too slowly, 413 and 431 too large, 422 a body that the path does not
-take, 400 what is asked cannot be answered, 503 not in time.
+take, 400 what is asked cannot be answered, 503 not in time. Where connections are too many, uvicorn refuses one before
+this application sees it: 503, in plain text.
 """
 
 from __future__ import annotations

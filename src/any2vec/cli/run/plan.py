@@ -111,7 +111,7 @@ def _with_best(found: dict[str, Any], spec: RunSpec) -> dict[str, Any]:
     )
 
 
-def _room(spec: RunSpec) -> dict[str, int]:
+def _room(spec: RunSpec) -> dict[str, Any]:
     """What the machine has."""
     where = spec.run.out or Path()
     cache = machine.cache_root(getattr(spec.run, "cache_dir", None))
@@ -119,6 +119,7 @@ def _room(spec: RunSpec) -> dict[str, int]:
         "available_memory_bytes": machine.available_bytes(),
         "free_disk_bytes": machine.free_disk_bytes(where.absolute()),
         "free_cache_bytes": machine.free_disk_bytes(cache.absolute()),
+        "is_one_disk": machine.is_one_disk(where.absolute(), cache.absolute()),
     }
 
 
@@ -128,7 +129,8 @@ def _warnings(result: dict[str, Any]) -> list[str]:
         less = "give --memory, and it trains from the disk" if result.get("order") else "train fewer or smaller vectors"
         warnings.append(f"This needs more memory than is free; {less}.")
     encoded = result["disk"].get("encoded input", 0)
-    if result["free_disk_bytes"] < result["disk_peak_bytes"] - encoded:
+    apart = 0 if result["is_one_disk"] else encoded
+    if result["free_disk_bytes"] < result["disk_peak_bytes"] - apart:
         warnings.append("This needs more disk than is free where the result goes.")
     if result["free_cache_bytes"] < encoded:
         warnings.append("The encoded input needs more disk than is free in the cache; set ANY2VEC_CACHE elsewhere.")

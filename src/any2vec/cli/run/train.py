@@ -135,7 +135,7 @@ def _print_summary(task: Task, spec: RunSpec, summary: dict[str, Any]) -> None:
         *task.lines(summary),
         *_validation_lines(summary),
         ("speed", f"{number(summary['items_per_s'])} {nouns.items}/s"),
-        ("time", f"{duration(summary['seconds'])} in all, {duration(summary.get('train_seconds'))} of training"),
+        ("time", _time(summary)),
         ("memory", _memory(summary)),
         *_table_lines(summary),
         *_host_lines(summary),
@@ -144,6 +144,14 @@ def _print_summary(task: Task, spec: RunSpec, summary: dict[str, Any]) -> None:
     for remark in summary.get("warnings") or []:
         pairs.append(("note", str(remark)))
     show(details("", pairs))
+
+
+def _time(summary: dict[str, Any]) -> str:
+    """Of this process; a run that went on counts the training before it, too."""
+    seconds, training = summary["seconds"], summary.get("train_seconds")
+    if training is not None and training > seconds:
+        return f"{duration(seconds)} this time, {duration(training)} of training since the run began"
+    return f"{duration(seconds)} in all, {duration(training)} of training"
 
 
 def _memory(summary: dict[str, Any]) -> str:

@@ -83,7 +83,7 @@ def _follow(live: Any, once: bool) -> None:
         console.print(dashboard(live.view()))
         return
     try:
-        if not console.is_terminal:
+        if not console.is_terminal or console.is_dumb_terminal:
             _announce(live)
             return
         with Live(dashboard(live.view()), console=console, refresh_per_second=4, screen=False) as screen:

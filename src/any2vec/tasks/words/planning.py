@@ -174,7 +174,7 @@ def _schemes(result: dict[str, Any]) -> tuple[str, list[str], list[list[str]]]:
         "a host sends": lambda plan: size(plan["bytes_per_host"]),
         "the busiest line": lambda plan: size(plan["busiest_bytes"]),
         "an epoch": lambda plan: size(plan["bytes_per_epoch"]),
-        "a host's memory": lambda plan: size(sum(plan["memory"].values())),
+        "rows and agreement": lambda plan: size(sum(plan["memory"].values())),
         "time of an epoch": lambda plan: duration(plan["epoch_seconds"]),
         "speed-up": lambda plan: f"{plan['speedup']:.3g} ×",
         "bottleneck": lambda plan: _SAID.get(plan["bottleneck"], plan["bottleneck"]),
