@@ -13,7 +13,7 @@ from any2vec.data.attributed.features import FeatureRows
 from any2vec.data.attributed.row_file import Reads, RowFile
 from any2vec.data.io.array_file import ArrayFile
 from any2vec.data.io.direct import PAGE
-from any2vec.errors import FormatError
+from any2vec.errors import FormatError, StorageError
 from any2vec.models.networks.features import CachedFeatures
 from any2vec.models.networks.hot_rows import SCORES, STEPS, Asked, highest, num_targets, reverse_pagerank
 from any2vec.tables.disk.trace import Trace
@@ -75,6 +75,47 @@ def test_a_file_that_is_cut_is_said(tmp_path: Path) -> None:
     assert features.take(np.arange(10)).shape == (10, 64)
     with pytest.raises(FormatError, match=r"features.npy is cut: it ends before byte"):
         features.take(np.array([5, 4000]))
+    features.close()
+
+
+@pytest.mark.parametrize("error", [MemoryError, StorageError])
+@pytest.mark.parametrize("policy", ["static", "lru", "lfu", "tinylfu", "fifo", "belady"])
+def test_what_a_failed_read_leaves_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str, error: type[Exception]
+) -> None:
+    """Places were given to rows that never came: what asks next reads them, and no place stays held."""
+    rows, scales, file = stored(tmp_path, 8, np.float32)
+    features = CachedFeatures(file, scales, 50, policy, np.arange(50) if policy == "static" else None)
+
+    def asked(ids: np.ndarray) -> np.ndarray:
+        if not features.needs_next_uses:
+            return features.take(ids)
+        return features.read(ids, features.place(ids, np.arange(len(ids))))[0]
+
+    def fails(*args: Any) -> int:
+        raise error("disk or memory")
+
+    assert np.array_equal(asked(np.arange(0, 60, 2)), rows[np.arange(0, 60, 2)])
+    with monkeypatch.context() as patch:
+        patch.setattr(RowFile, "read", fails)
+        with pytest.raises(error, match="disk or memory"):
+            asked(np.arange(0, 120, 3))
+    assert not features.residency.held_K.any()
+    for ids in (np.arange(0, 120, 3), np.arange(100)):
+        assert np.array_equal(features.take(ids), rows[ids]) and np.array_equal(asked(ids), rows[ids])
+        assert not features.residency.held_K.any()
+    features.close()
+
+
+@pytest.mark.parametrize("policy", ["lru", "belady"])
+def test_rows_that_are_placed_and_not_read_yet_are_the_files(tmp_path: Path, policy: str) -> None:
+    """Batches are placed and read by another thread than that which evaluates meanwhile."""
+    rows, scales, file = stored(tmp_path, 8, np.float32)
+    features, ids = CachedFeatures(file, scales, 50, policy), np.arange(0, 80, 2)
+    placed = features.place(ids, np.arange(40) if policy == "belady" else None)
+    assert placed.is_new_U.all()
+    assert np.array_equal(features.take(np.arange(60)), rows[:60])
+    assert np.array_equal(features.read(ids, placed)[0], rows[ids])
     features.close()
 
 

@@ -29,6 +29,8 @@ class CachedFeatures:
         self.file, self.reads, self.residency = file, Reads(), Residency(num_rows, policy, kept)
         self._scale_N = scale_N
         self._row_RD = np.empty((num_rows, file.columns), file.dtype)
+        self._is_filled_R = np.zeros(num_rows, bool)
+        """whether a place has the row that it was given to: not before that is read, nor where reading failed"""
         self._lock = threading.Lock()
         self.bytes_filled = 0
         """read beforehand"""
@@ -37,7 +39,7 @@ class CachedFeatures:
             order = np.argsort(kept)
             ascending = np.empty((len(kept), file.columns), file.dtype)
             self.bytes_filled = file.read(kept[order].astype(np.int64), ascending) if len(kept) else 0
-            self._row_RD[order] = ascending
+            self._row_RD[order], self._is_filled_R[order] = ascending, True
 
     @property
     def columns(self) -> int:
@@ -52,7 +54,7 @@ class CachedFeatures:
         """
         id_U, place_K = np.unique(np.asarray(ids, np.int64), return_inverse=True)
         with self._lock:
-            row_UD = self._rows(id_U, self.residency.held(id_U) if self.needs_next_uses else self.residency.place(id_U))
+            row_UD = self._rows(id_U, self.residency.held(id_U) if self.needs_next_uses else self._placed(id_U, None))
         return self.rows_of(id_U, row_UD).take(place_K)
 
     @property
@@ -66,12 +68,12 @@ class CachedFeatures:
             self.residency.expect(id_U, step)
 
     def place(self, id_U: np.ndarray, next_U: np.ndarray | None) -> Placed:
-        """Choose places for the rows of a batch, which `read` fills before anything else is read.
+        """Choose places for the rows of a batch, which `read` fills.
 
         next_U: the step that uses each next, where batches are planned.
         """
         with self._lock:
-            return self.residency.place(id_U, next_U)
+            return self._placed(id_U, next_U)
 
     def read(self, id_U: np.ndarray, placed: Placed) -> tuple[np.ndarray, Reads]:
         """The rows, as the file has them, of different ids, ascending, in the places that `place` gave; and what that
@@ -88,23 +90,37 @@ class CachedFeatures:
         """Of rows as the file has them."""
         return FeatureRows(row_UD, self._scale_N[id_U] if len(self._scale_N) else self._scale_N)
 
+    def _placed(self, id_U: np.ndarray, next_U: np.ndarray | None) -> Placed:
+        placed = self.residency.place(id_U, next_U)
+        self._is_filled_R[placed.slot_U[placed.is_new_U]] = False
+        return placed
+
     def _rows(self, id_U: np.ndarray, placed: Placed) -> np.ndarray:
-        """As the file has them, of different ids, ascending."""
-        is_held = placed.slot_U >= 0
-        is_known = is_held & ~placed.is_new_U
-        row_UD = np.empty((len(id_U), self.columns), self.file.dtype)
-        row_UD[is_known] = self._row_RD[placed.slot_U[is_known]]
-        missed = np.flatnonzero(~is_known)
-        if len(missed):
-            read = row_UD if len(missed) == len(id_U) else np.empty((len(missed), self.columns), self.file.dtype)
-            num_bytes = self.file.read(id_U[missed], read)
-            if read is not row_UD:
-                row_UD[missed] = read
-            self.reads = self.reads.plus(len(missed), num_bytes)
-        new = placed.is_new_U
-        self._row_RD[placed.slot_U[new]] = row_UD[new]
-        self.residency.release(placed.slot_U[is_held])
+        """As the file has them, of different ids, ascending; places that have no rows yet are filled."""
+        held = np.flatnonzero(placed.slot_U >= 0)
+        slot_H = placed.slot_U[held]
+        try:
+            row_UD = np.empty((len(id_U), self.columns), self.file.dtype)
+            is_filled_H = self._is_filled_R[slot_H]
+            row_UD[held[is_filled_H]] = self._row_RD[slot_H[is_filled_H]]
+            is_missed_U = np.ones(len(id_U), bool)
+            is_missed_U[held[is_filled_H]] = False
+            self._read_missed(id_U, np.flatnonzero(is_missed_U), row_UD)
+            self._row_RD[slot_H[~is_filled_H]] = row_UD[held[~is_filled_H]]
+            self._is_filled_R[slot_H] = True
+        finally:
+            self.residency.release(slot_H)
         return row_UD
+
+    def _read_missed(self, id_U: np.ndarray, missed: np.ndarray, row_UD: np.ndarray) -> None:
+        """Fill the rows of some ids from the file, by their places."""
+        if not len(missed):
+            return
+        read = row_UD if len(missed) == len(id_U) else np.empty((len(missed), self.columns), self.file.dtype)
+        num_bytes = self.file.read(id_U[missed], read)
+        if read is not row_UD:
+            row_UD[missed] = read
+        self.reads = self.reads.plus(len(missed), num_bytes)
 
     def close(self) -> None:
         """Nothing is read any more."""
