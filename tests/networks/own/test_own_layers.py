@@ -127,6 +127,29 @@ def test_stages_carry_what_later_ones_want(kind: str) -> None:
     assert found.num_hops == (2 if kind in ("parallel", "skips") else 3)
 
 
+class TrimsTooMuch(nn.Module):
+    """Told what each hop has found, it leaves out edges that the seeds need; which its last layer does not show yet."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.first, self.last = own_modules.pyg.SAGEConv(in_channels, 8), own_modules.pyg.SAGEConv(8, 8)
+        self.out = nn.Linear(8, out_channels)
+        nn.init.zeros_(self.out.weight)
+
+    def forward(
+        self, x: torch.Tensor, edge_index: torch.Tensor, num_sampled_nodes_per_hop: Any = None,
+        num_sampled_edges_per_hop: Any = None,
+    ) -> Any:  # fmt: skip
+        if num_sampled_edges_per_hop is not None:
+            edge_index = edge_index[:, : num_sampled_edges_per_hop[0]]
+        return self.out(self.last(self.first(x, edge_index).relu(), edge_index))
+
+
+def test_a_layer_that_starts_at_zero_hides_no_wrong_trimming() -> None:
+    network = network_of(TrimsTooMuch)
+    assert network.is_cut and not network._is_trimmed
+
+
 def test_the_module_is_left_as_it_was() -> None:
     module = ZOO["residual"](COLUMNS, CLASSES)
     before = {name: value.clone() for name, value in module.state_dict().items()}
@@ -147,7 +170,41 @@ class Normed(nn.Module):
         return self.norm(self.conv(x, edge_index))
 
 
+class Shut(nn.Module):
+    """What goes on before the last layer, or gate, is not seen in the output until that has learned."""
+
+    def __init__(self, norm: nn.Module, gate: float | None = None) -> None:
+        super().__init__()
+        self.first, self.norm, self.last = pyg.SAGEConv(COLUMNS, 8), norm, pyg.SAGEConv(8, 8)
+        self.out, self.gate = nn.Linear(8, CLASSES), None if gate is None else nn.Parameter(torch.tensor(gate))
+        if gate is None:
+            nn.init.zeros_(self.out.weight)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> Any:
+        x = self.last(self.norm(self.first(x, edge_index)).relu(), edge_index)
+        return self.out(x) if self.gate is None else self.out(x * self.gate.sigmoid())
+
+
+class ShutInside(nn.Module):
+    """A norm over all nodes that adds nothing yet, in one part with its gate."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Parameter(torch.zeros(8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.gate * x.mean(dim=0)
+
+
 pyg = own_modules.pyg
+SHUT = {
+    "pair": lambda: pyg.PairNorm(),
+    "graph": lambda: pyg.GraphNorm(8),
+    "instance": lambda: pyg.InstanceNorm(8),
+    "layer": lambda: pyg.LayerNorm(8, mode="graph"),
+    "batch": lambda: pyg.BatchNorm(8, track_running_stats=False),
+    "inside": ShutInside,
+}
 WHOLE = {
     "control-flow": (lambda: own_modules.ControlFlow(COLUMNS, CLASSES), "torch.fx cannot trace its forward"),
     "by-hand": (lambda: own_modules.ByHand(COLUMNS, CLASSES), "getitem takes the edges and is no layer of PyG"),
@@ -155,6 +212,13 @@ WHOLE = {
     "hops": (lambda: pyg.SGConv(COLUMNS, CLASSES, K=2), "SGConv, reads more of the graph than the neighbors"),
     "cached": (lambda: pyg.GCNConv(COLUMNS, CLASSES, cached=True), "keeps the edges that it sees first"),
 }
+
+
+WHOLE |= {
+    f"shut-{kind}": (lambda norm=norm: Shut(norm()), "depends on more than the neighbors")
+    for kind, norm in SHUT.items()
+}
+WHOLE["shut-gate"] = (lambda: Shut(pyg.PairNorm(), -30.0), "depends on more than the neighbors")
 
 
 @pytest.mark.parametrize("kind", WHOLE)

@@ -22,7 +22,7 @@ from any2vec.models.modules.sizes import ModuleSizes
 from any2vec.nn.accelerate import accelerate
 from any2vec.nn.layerwise.cut import Cut, cut
 from any2vec.nn.layerwise.messages import Edges, passes_messages
-from any2vec.nn.layerwise.trace import NotTracedError, first_line, small_graph
+from any2vec.nn.layerwise.trace import NotTracedError, first_line, moved_copy, small_graph
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class ModuleNetwork(nn.Module):
         nodes = np.cumsum(found.nodes_by_hop).tolist()
         more = _by_hop(nodes, [int(found.stop_D1[num]) for num in nodes[:-1]])
         x_MD, edge_index = probe.x_ND[found.node_M.astype(np.int64)], torch.from_numpy(found.edge_index())
-        tried = copy.deepcopy(self.module).eval()
+        tried = moved_copy(self.module)
         try:
             with torch.no_grad(), torch.random.fork_rng(devices=[]):
                 trimmed, whole = tried(x_MD, edge_index, **more)[:_SEEDS], tried(x_MD, edge_index)[:_SEEDS]

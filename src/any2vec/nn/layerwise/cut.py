@@ -12,7 +12,6 @@ Legend: M nodes that have rows, F of them, the first ones, that a stage answers 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -30,6 +29,7 @@ from any2vec.nn.layerwise.trace import (
     Trace,
     carry_out,
     first_line,
+    moved_copy,
     placed,
     small_graph,
     trace,
@@ -100,12 +100,19 @@ class Cut:
         Args:
             neighbors: of F nodes. degree_M1: float32, in-neighbors in the graph, the node itself not counted.
         """
+        return self.given(number, self.values(number, x_MD, Edges(neighbors, degree_M1)))
+
+    def values(self, number: int, x_MD: torch.Tensor, edges: Edges) -> dict[Operation, Any]:
+        """What each operation of a stage, and what the stage takes, gives for the first F nodes."""
         stage = self.stages[number]
         at = np.cumsum([0, *(one.columns for one in stage.takes)]).tolist()
         whole = {one: x_MD[:, first:stop].unflatten(1, one.shape) if len(one.shape) != 1 else x_MD[:, first:stop]
                  for one, (first, stop) in zip(stage.takes, pairwise(at), strict=True)}  # fmt: skip
-        done = self._values(stage, whole, Edges(neighbors, degree_M1), len(neighbors.stop_F1) - 1)
-        given = [done[one].flatten(1) if len(one.shape) != 1 else done[one] for one in stage.gives]
+        return self._values(stage, whole, edges, edges.num_targets)
+
+    def given(self, number: int, done: dict[Operation, Any]) -> torch.Tensor:
+        """What a stage gives, side by side; done: what its operations do."""
+        given = [done[one].flatten(1) if len(one.shape) != 1 else done[one] for one in self.stages[number].gives]
         return given[0] if len(given) == 1 else torch.cat(given, dim=1)
 
     def _values(self, stage: Stage, whole: dict[Operation, Any], edges: Edges, num: int) -> dict[Operation, Any]:
@@ -144,7 +151,7 @@ def cut(module: torch.nn.Module, num_features: int) -> Cut:
     Raises:
         NotTracedError: it cannot be computed layer by layer.
     """
-    probe, tried = small_graph(num_features), copy.deepcopy(module).eval()
+    probe, tried = small_graph(num_features), moved_copy(module)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         traced = trace(tried, probe)
         ways = {one: _way(one, traced, probe) for one in traced.operations if one.is_message}
@@ -192,21 +199,29 @@ def _batches(probe: Probe, parts: list[np.ndarray]) -> Iterator[tuple[torch.Tens
 
 
 def _check(found: Cut, traced: Trace, probe: Probe) -> None:
-    """Raise NotTracedError unless the stages, in batches, give what the module does."""
+    """Raise NotTracedError unless each operation of the stages, in batches, gives what it does in the module: of the
+    output alone what goes on before a gate that is shut could not be told."""
     rows = probe.x_ND
     parts = [np.arange(_FIRST), np.arange(_FIRST, len(rows))]
-    for number in range(len(found.stages)):
+    for number, stage in enumerate(found.stages):
         batches = _batches(probe, parts)
-        rows = torch.cat([found.run(number, rows[ids], edges.neighbors, edges.degree_M1) for ids, edges in batches])
-    if not _are_close(rows, traced.values[traced.output].flatten(1)):
-        raise NotTracedError("what it gives for a node depends on more than the neighbors, and theirs, of the node")
+        done = [found.values(number, rows[ids], edges) for ids, edges in batches]
+        for one in stage.operations:
+            if traced.values[one].is_floating_point():
+                whole = torch.cat([values[one] for values in done])
+                if not _are_close(whole, traced.values[one]):
+                    raise NotTracedError(
+                        f"what its {one} gives for a node depends on more than the neighbors, and theirs, of the node"
+                    )
+        rows = torch.cat([found.given(number, values) for values in done])
 
 
 def _are_close(found: torch.Tensor, expected: torch.Tensor) -> bool:
     if found.shape != expected.shape:
         return False
-    most = float(expected.abs().max()) if expected.numel() else 0.0
-    return bool(((found - expected).abs() <= _CLOSE * max(1.0, most)).all())
+    finite = expected[expected.isfinite()]
+    most = float(finite.abs().max()) if finite.numel() else 0.0
+    return torch.allclose(found, expected, rtol=0, atol=_CLOSE * max(1.0, most))  # equal infinities are close
 
 
 def _stages(traced: Trace) -> tuple[list[Stage], int]:

@@ -128,6 +128,21 @@ def small_graph(num_features: int) -> Probe:
     return Probe(csr, x_ND, torch.from_numpy(np.stack([src_S, dst_S])))
 
 
+def moved_copy(module: torch.nn.Module) -> torch.nn.Module:
+    """In evaluation, with all parameters moved off where they start, always in the same way: a layer, a scale or a gate
+    that starts at 0 would hide what comes before it. Scales and gates get larger, so that what is positive stays so."""
+    found, draws = copy.deepcopy(module).eval(), torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for value in found.parameters():
+            if value.is_floating_point():
+                step = torch.empty(value.shape, dtype=value.dtype)
+                if value.ndim > 1:
+                    value += step.normal_(0, max(1, *value.shape) ** -0.5, generator=draws)
+                else:
+                    value += step.uniform_(0.1, 0.5, generator=draws)
+    return found
+
+
 def trace(module: torch.nn.Module, probe: Probe) -> Trace:
     """What a module in evaluation mode does.
 
