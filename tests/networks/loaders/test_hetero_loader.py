@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from any2vec import NeighborLoader
@@ -55,6 +56,18 @@ def check(batch: Any, data: Any) -> None:
         assert len(edges.e_id.unique()) == len(edges.e_id) == sum(edges.num_sampled_edges)
     cited = batch["paper", "cites", "paper"]
     assert (cited.edge_attr == data["paper", "cites", "paper"].edge_attr[cited.e_id]).all() and batch.name == "graph"
+
+
+def test_arrays_and_what_stands_in_columns_are_as_pyg_has_them() -> None:
+    data = random_data()
+    data["paper"].rows = np.arange(240.0).reshape(120, 2)
+    cites = data["paper", "cites", "paper"]
+    cites.edge_label_index, cites.weight = torch.arange(500).view(2, 250), np.arange(250)
+    batch = next(iter(NeighborLoader(data, [3], input_nodes="paper", batch_size=20)))
+    assert torch.equal(batch["paper"].rows, torch.from_numpy(data["paper"].rows)[batch["paper"].n_id])
+    found = batch["paper", "cites", "paper"]
+    assert torch.equal(found.edge_label_index, cites.edge_label_index[:, found.e_id])
+    assert torch.equal(found.weight, found.e_id)
 
 
 @pytest.mark.parametrize("num_neighbors", [[3, 2], {kind: [3, 2] for kind in KINDS}, NumNeighbors([3, 2])])

@@ -21,6 +21,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
 from torch_geometric.data import Data  # noqa: E402
+from torch_geometric.loader.utils import filter_data  # noqa: E402
 from torch_geometric.nn import GraphSAGE  # noqa: E402
 from torch_geometric.utils import trim_to_layer  # noqa: E402
 
@@ -207,6 +208,39 @@ def test_what_belongs_to_nodes_may_change_between_passes() -> None:
     assert "x" not in batch and batch.num_nodes == NUM and batch.n_id.tolist() == list(range(NUM))
     loader = NeighborLoader(data, [2], batch_size=150, drop_last=True, transform=lambda batch: int(batch.n_id[0]))
     assert list(loader) == [0] and len(loader) == 1
+
+
+@pytest.mark.parametrize("weight", [1e-50, 1e39, 0.0, float("nan")])
+def test_weights_are_numbers_above_zero_as_they_are_sampled_by(weight: float) -> None:
+    """In float64 the first is above 0 and the second is finite."""
+    weights = torch.ones(1500, dtype=torch.float64)
+    NeighborLoader(random_data(edge_weight=weights), [2], weight_attr="edge_weight")
+    weights[7] = weight
+    with pytest.raises(InputError, match=r"data.edge_weight must hold a finite number above 0, as float32, for each"):
+        NeighborLoader(random_data(edge_weight=weights), [2], weight_attr="edge_weight")
+
+
+def test_attributes_of_every_kind_are_those_of_pygs_loader() -> None:
+    """Arrays come as tensors, and what stands in columns is taken by column."""
+    generator = np.random.default_rng(3)
+    data = random_data(
+        rows=generator.normal(size=(NUM, 2)).astype(np.float32), is_old=generator.random(NUM) < 0.5,
+        node_index=torch.arange(2 * NUM).view(2, NUM), face=torch.arange(3 * NUM).view(3, NUM),
+        edge_rows=generator.normal(size=(1500, 3)), edge_label_index=torch.arange(3000).view(2, 1500),
+        edge_halves=torch.randn(1500, 2).half(), edge_attr=torch.randn(1500, 2),
+    )  # fmt: skip
+    batch = next(iter(NeighborLoader(data, [3, 2], batch_size=30, return_e_id=True)))
+    node, edge = batch.n_id, batch.e_id
+    expected = filter_data(data, node, *batch.edge_index, edge)
+    for name, value in expected.to_dict().items():
+        assert torch.equal(batch[name], value), name
+    assert batch.face.shape == (3, len(node)) and batch.edge_label_index.shape == (2, len(edge))
+
+
+def test_lists_and_arrays_of_names_come_along() -> None:
+    names = [f"node {number}" for number in range(NUM)]
+    batch = next(iter(NeighborLoader(random_data(names=names, array=np.array(names)), [3], batch_size=9)))
+    assert batch.names == batch.array.tolist() == [names[node] for node in batch.n_id.tolist()]
 
 
 @pytest.mark.parametrize(

@@ -138,18 +138,18 @@ class DataSource(PlainSource):
         import torch
 
         made = copy.copy(data)
-        n_id, e_id = torch.from_numpy(node_M.astype(np.int64)), torch.from_numpy(self.edge_id[edge_S])
+        e_id = self.edge_id[edge_S]
         for name, value in data.to_dict().items():
             if name == "edge_index":
                 continue
             if name == "num_nodes":
-                made.num_nodes = len(n_id)
+                made.num_nodes = len(node_M)
             elif data.is_node_attr(name):
-                made[name] = taken(value, n_id, node_M)
+                made[name] = taken(data, None, name, value, node_M)
             elif data.is_edge_attr(name):
-                made[name] = taken_edges(data, name, value, e_id)
+                made[name] = taken(data, None, name, value, e_id)
         made.edge_index = as_placed(edge_2S, data.edge_index)
-        return made, e_id
+        return made, torch.from_numpy(e_id)
 
 
 class FolderSource(PlainSource):
@@ -222,37 +222,35 @@ def weights_of(store: Any, name: str, num_edges: int, said: str) -> np.ndarray:
     given = as_numpy(getattr(store, name, None))
     if given is None:
         raise InputError(f"There is no {said}; weight_attr names an attribute of the edges.")
-    if given.size != num_edges or not (np.isfinite(given) & (given > 0)).all():
-        raise InputError(f"{said} must hold a finite number above 0 for each edge.")
-    weights: np.ndarray = given.reshape(-1).astype(np.float32)
+    with np.errstate(over="ignore", under="ignore"):  # what float32 has no number for is refused
+        weights: np.ndarray = given.reshape(-1).astype(np.float32)
+    if len(weights) != num_edges or not (np.isfinite(weights) & (weights > 0)).all():
+        raise InputError(f"{said} must hold a finite number above 0, as float32, for each edge.")
     return weights
 
 
-def taken(value: Any, n_id: Any, nodes: np.ndarray) -> Any:
-    """Rows of what belongs to nodes: n_id as a tensor, nodes as an array."""
+def taken(data: Any, store: Any, name: str, value: Any, ids: np.ndarray) -> Any:
+    """What belongs to nodes, or edges, of some of them, integers (K,): in the dimension that PyG says; of arrays of
+    numbers a tensor, as in PyG."""
     import torch
 
     from any2vec.kernels.rows.take import take_floats
 
-    is_plain = isinstance(value, torch.Tensor) and value.device.type == "cpu" and value.dtype == torch.float32
-    if is_plain and value.ndim == 2 and value.is_contiguous() and not value.requires_grad:
-        rows = torch.empty(len(nodes), value.shape[1])
-        take_floats(value.numpy(), nodes, rows.numpy())
-        return rows
-    if not isinstance(value, torch.Tensor):
-        return [value[node] for node in nodes.tolist()]
-    return value[n_id.to(value.device)]
-
-
-def taken_edges(data: Any, name: str, value: Any, e_id: Any) -> Any:
-    """What belongs to edges, of some; in the dimension that PyG says."""
-    import torch
-
     if isinstance(value, list | tuple):
-        return [value[edge] for edge in e_id.tolist()]
+        return [value[one] for one in ids.tolist()]
+    if isinstance(value, np.ndarray):
+        rows = value.take(ids, axis=data.__cat_dim__(name, value, store))
+        return torch.from_numpy(rows) if rows.dtype.kind in "biufc" else rows
+    at = torch.from_numpy(ids.astype(np.int64)).to(value.device)
     if not isinstance(value, torch.Tensor):
-        return value[e_id]
-    return value.index_select(data.__cat_dim__(name, value), e_id.to(value.device))
+        return value[at]
+    dim = data.__cat_dim__(name, value, store)
+    is_plain = value.device.type == "cpu" and value.dtype == torch.float32 and not value.requires_grad
+    if is_plain and value.ndim == 2 and dim == 0 and value.is_contiguous():
+        found = torch.empty(len(ids), value.shape[1])
+        take_floats(value.numpy(), ids, found.numpy())
+        return found
+    return value.index_select(dim, at)
 
 
 def as_placed(edge_2S: np.ndarray, edge_index: Any) -> Any:

@@ -20,7 +20,6 @@ from any2vec.sampling.loaders.sources import (
     ends_of,
     grouped,
     taken,
-    taken_edges,
     weights_of,
 )
 from any2vec.sampling.neighbors import NeighborOptions
@@ -89,16 +88,16 @@ class HeteroSource(Source):
                 if name == "num_nodes":
                     store.num_nodes = len(n_id)
                 elif data[node_kind].is_node_attr(name):
-                    store[name] = taken(value, n_id, node_M)
+                    store[name] = taken(data, data[node_kind], name, value, node_M)
             store.n_id, store.num_sampled_nodes = n_id, list(found.nodes_by_hop[node_kind])
         for kind, edges in found.edges.items():
-            store, e_id = made[kind], torch.from_numpy(self.edge_ids[kind][edges.edge_S])
+            store, e_id = made[kind], self.edge_ids[kind][edges.edge_S]
             for name in _edge_attributes(data[kind]):
-                store[name] = taken_edges(data, name, data[kind][name], e_id)
+                store[name] = taken(data, data[kind], name, data[kind][name], e_id)
             store.edge_index = as_placed(edges.edge_index(), data[kind].edge_index)
             store.num_sampled_edges = list(edges.by_hop)
             if with_edges:
-                store.e_id = e_id
+                store.e_id = torch.from_numpy(e_id)
         return made
 
     def _edges(self, data: Any, kind: EdgeType) -> tuple[np.ndarray, np.ndarray]:
