@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 geometric = pytest.importorskip("torch_geometric.nn")
 
 from torch_geometric.data import Data  # noqa: E402
+from torch_geometric.utils import scatter  # noqa: E402
 
 from any2vec import NeighborLoader  # noqa: E402
 from any2vec.nn import GCNConv, GINConv, SAGEConv, aggregate  # noqa: E402
@@ -108,6 +109,25 @@ def test_convolutions_and_their_gradients_equal_one_edge_at_a_time(is_sample: bo
             assert torch.allclose(out, exact @ x) and torch.allclose(rows.grad, exact.T @ weight)
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_the_largest_of_what_is_no_number_is_none(place: int) -> None:
+    """Wherever among the neighbors it stands; nor are the gradients of this column. As in PyG."""
+    x = torch.arange(15, dtype=torch.float32).view(5, 3)
+    x[place, 1] = float("nan")
+    x.requires_grad_()
+    edge_index = torch.stack([torch.arange(5), torch.zeros(5, dtype=torch.int64)])
+    out = aggregate(x, edge_index, 2, "max")
+    assert torch.equal(out.isnan(), torch.tensor([[False, True, False], [False, False, False]]))
+    assert out[0, [0, 2]].tolist() == [12, 14] and not out[1].any()
+    out.sum().backward()
+    expected = torch.zeros(5, 3)
+    expected[4], expected[:, 1] = 1, float("nan")
+    assert x.grad is not None and torch.allclose(x.grad, expected, equal_nan=True)
+    theirs = x.detach().clone().requires_grad_()
+    scatter(theirs[edge_index[0]], edge_index[1], dim=0, dim_size=2, reduce="max").sum().backward()
+    assert torch.allclose(theirs.grad, expected, equal_nan=True)
 
 
 OPTIONS = [

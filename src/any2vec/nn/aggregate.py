@@ -217,9 +217,11 @@ class _WeightedSum(torch.autograd.Function):
     ) -> torch.Tensor:
         from any2vec.kernels.graph.attention import sum_weighted
 
-        ctx.known = (stop_F1, neighbor_S, weight_SH.detach().contiguous().numpy(), x_MD.detach().contiguous().numpy())
+        weight, rows = weight_SH.detach().contiguous(), x_MD.detach().contiguous()
         out_FD = x_MD.new_empty(len(stop_F1) - 1, x_MD.shape[1])
-        sum_weighted(*ctx.known, out_FD.numpy())
+        sum_weighted(stop_F1, neighbor_S, weight.numpy(), rows.numpy(), out_FD.numpy())
+        ctx.edges = (stop_F1, neighbor_S)
+        ctx.save_for_backward(weight, rows)  # which refuses them where they were changed in place since
         return out_FD
 
     @staticmethod
@@ -227,7 +229,7 @@ class _WeightedSum(torch.autograd.Function):
     def backward(ctx: Any, grad_FD: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         from any2vec.kernels.graph.attention import sum_weighted_gradient
 
-        _, _, weight_SH, x_MD = ctx.known
+        weight_SH, x_MD = (one.numpy() for one in ctx.saved_tensors)
         weight, x = grad_FD.new_empty(weight_SH.shape), grad_FD.new_zeros(x_MD.shape)
-        sum_weighted_gradient(*ctx.known, grad_FD.contiguous().numpy(), weight.numpy(), x.numpy())
+        sum_weighted_gradient(*ctx.edges, weight_SH, x_MD, grad_FD.contiguous().numpy(), weight.numpy(), x.numpy())
         return x, weight, None, None

@@ -136,6 +136,8 @@ def edge_relu_sum(x_MD: torch.Tensor, edge_SD: torch.Tensor, neighbors: Neighbor
 
 
 class _EdgeSum(torch.autograd.Function):
+    """Backward knows which sums were above 0, not the rows: those may be changed in place, as behind PyG's layer."""
+
     @staticmethod
     def forward(
         ctx: Any, x_MD: torch.Tensor, edge_SD: torch.Tensor, neighbors: Neighbors, weight_S: np.ndarray
@@ -145,13 +147,13 @@ class _EdgeSum(torch.autograd.Function):
         x, edge = (rows.detach().contiguous().numpy() for rows in (x_MD, edge_SD))
         stop_F1, neighbor_S, weight_S = *neighbors[:2], weight_S.astype(x.dtype, copy=False)
         out = x_MD.new_empty(len(stop_F1) - 1, x.shape[1])
-        out_FD = out.numpy()
+        out_FD, is_open_SD = out.numpy(), np.empty((len(edge) if any(ctx.needs_input_grad) else 0, x.shape[1]), bool)
 
         def work(first: int, stop: int) -> None:
-            sum_edge_rows(stop_F1[first : stop + 1], neighbor_S, weight_S, x, edge, out_FD[first:stop])
+            sum_edge_rows(stop_F1[first : stop + 1], neighbor_S, weight_S, x, edge, out_FD[first:stop], is_open_SD)
 
         over_nodes(work, stop_F1, x.shape[1])
-        ctx.known = stop_F1, neighbor_S, weight_S, x, edge
+        ctx.known, ctx.size = (stop_F1, neighbor_S, weight_S, is_open_SD), x.shape
         return out
 
     @staticmethod
@@ -159,21 +161,20 @@ class _EdgeSum(torch.autograd.Function):
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         from any2vec.kernels.graph.aggregate import gate_edge_rows, spread_edge_rows
 
-        stop_F1, neighbor_S, *others, edge = ctx.known
-        grad_FD, by_edge = grad.contiguous().numpy(), grad.new_empty(edge.shape)
+        stop_F1, neighbor_S, weight_S, is_open_SD = ctx.known
+        grad_FD, by_edge = grad.contiguous().numpy(), grad.new_empty(is_open_SD.shape)
         grad_SD = by_edge.numpy()
 
         def gate(first: int, stop: int) -> None:
-            some_F1 = stop_F1[first : stop + 1]
-            gate_edge_rows(some_F1, neighbor_S, *others, edge, grad_FD[first:stop], grad_SD)
+            gate_edge_rows(stop_F1[first : stop + 1], weight_S, is_open_SD, grad_FD[first:stop], grad_SD)
 
-        over_nodes(gate, stop_F1, edge.shape[1])
+        over_nodes(gate, stop_F1, grad_SD.shape[1])
         if not ctx.needs_input_grad[0]:
             return None, by_edge, None, None
-        by_row = grad.new_zeros(others[-1].shape)
+        by_row = grad.new_zeros(ctx.size)
         grad_MD = by_row.numpy()
         in_parts(
-            lambda part, parts: spread_edge_rows(neighbor_S, grad_SD, part, parts, grad_MD), threads_for(edge.size)
+            lambda part, parts: spread_edge_rows(neighbor_S, grad_SD, part, parts, grad_MD), threads_for(grad_SD.size)
         )
         return by_row, by_edge, None, None
 

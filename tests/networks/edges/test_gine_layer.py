@@ -108,6 +108,26 @@ def test_the_layer_has_pygs_numbers_with_the_same_weights(is_sorted: bool, edge_
     assert float(layers[1].eps.detach()) == pytest.approx(0.3) and not torch.equal(layers[1].nn[0].weight, before)
 
 
+def test_rows_and_features_may_be_changed_in_place_behind_the_layer() -> None:
+    """As behind PyG's, whose gradients these are."""
+    geometric = pytest.importorskip("torch_geometric.nn")
+    torch.manual_seed(1)
+    before, linear = torch.nn.Linear(5, 7), torch.nn.Linear(7, 7)
+    edge_index = torch.from_numpy(np.stack(drawn(200, 50, 50)))
+    x_N, attr_S, found = torch.randn(50, 5), torch.randn(200, 7), []
+    for kind in (geometric.GINEConv, GINEConv):
+        before.zero_grad()
+        linear.zero_grad()
+        own = attr_S.clone().requires_grad_()
+        x, edge_attr = before(x_N), own * 2
+        x += kind(linear)(x, edge_index, edge_attr)
+        edge_attr.zero_()
+        x.square().sum().backward()
+        found.append([x.detach(), own.grad, before.weight.grad.clone(), linear.weight.grad.clone()])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-3)
+
+
 def test_what_does_not_fit_is_refused() -> None:
     linear, edges, x = torch.nn.Linear(4, 2), torch.tensor([[0, 1], [1, 0]]), torch.ones(2, 4)
     cases: list[tuple[Any, str]] = [

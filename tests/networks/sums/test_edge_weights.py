@@ -59,6 +59,18 @@ def test_an_accelerated_layer_takes_weights() -> None:
     torch.testing.assert_close(kernels(x, edge_index, edge_weight=weight), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("columns", [4, 9])
+def test_rows_that_were_changed_in_place_since_have_no_wrong_gradients(columns: int) -> None:
+    """Neither here nor behind PyG's layer are their old numbers known."""
+    x, edge_index, weight = graph(columns, is_sorted=True)
+    for layer in (GCNConv(6, columns), geometric.GCNConv(6, columns)):
+        rows = x.clone().requires_grad_() * 1
+        out = layer(rows, edge_index, weight)
+        rows.mul_(2)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            out.sum().backward()
+
+
 @pytest.mark.parametrize(
     "weight", [torch.ones(91), torch.ones(92, 2), torch.ones(92, dtype=torch.int64), torch.ones(92).double(), [1.0]]
 )

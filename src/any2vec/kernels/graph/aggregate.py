@@ -112,7 +112,8 @@ def spread_rows(
 
 @jit
 def max_rows(stop_F1: np.ndarray, neighbor_S: np.ndarray, x_MD: np.ndarray, out_FD: np.ndarray) -> None:
-    """out[i] = column by column the largest of x[neighbor[j]], j in [stop[i], stop[i + 1]); 0 without neighbors."""
+    """out[i] = column by column the largest of x[neighbor[j]], j in [stop[i], stop[i + 1]), NaN where one of them is;
+    0 without neighbors."""
     for i in range(stop_F1.size - 1):
         start, stop = stop_F1[i], stop_F1[i + 1]
         out_FD[i] = 0
@@ -123,7 +124,8 @@ def max_rows(stop_F1: np.ndarray, neighbor_S: np.ndarray, x_MD: np.ndarray, out_
             if j + _AHEAD < neighbor_S.size:
                 prefetch_row(x_MD, neighbor_S[j + _AHEAD])
             for d in range(x_MD.shape[1]):
-                out_FD[i, d] = max(out_FD[i, d], x_MD[node, d])
+                value = x_MD[node, d]
+                out_FD[i, d] = value if (value > out_FD[i, d]) | np.isnan(value) else out_FD[i, d]
 
 
 @jit
@@ -131,29 +133,32 @@ def spread_max(
     stop_F1: np.ndarray, neighbor_S: np.ndarray, x_MD: np.ndarray, max_FD: np.ndarray, grad_FD: np.ndarray,
     grad_MD: np.ndarray,
 ) -> None:  # fmt: skip
-    """The gradient of `max_rows`, which gave max, added to grad_M: edges that are equally large share it."""
+    """The gradient of `max_rows`, which gave max, added to grad_M: edges that are equally large share it; NaN
+    where max is."""
     share_D = np.empty(x_MD.shape[1], x_MD.dtype)
     for i in range(stop_F1.size - 1):
         share_D[:] = 0
         for j in range(stop_F1[i], stop_F1[i + 1]):
             for d in range(share_D.size):
-                share_D[d] += 1 if x_MD[neighbor_S[j], d] == max_FD[i, d] else 0
+                share_D[d] += 0 if x_MD[neighbor_S[j], d] < max_FD[i, d] else 1
         for d in range(share_D.size):
-            share_D[d] = grad_FD[i, d] / max(share_D[d], x_MD.dtype.type(1))
+            share = grad_FD[i, d] / max(share_D[d], x_MD.dtype.type(1))
+            share_D[d] = max_FD[i, d] if np.isnan(max_FD[i, d]) else share
         for j in range(stop_F1[i], stop_F1[i + 1]):
             node = neighbor_S[j]
             for d in range(share_D.size):
-                grad_MD[node, d] += share_D[d] if x_MD[node, d] == max_FD[i, d] else x_MD.dtype.type(0)
+                grad_MD[node, d] += x_MD.dtype.type(0) if x_MD[node, d] < max_FD[i, d] else share_D[d]
 
 
 @fast_jit
 def sum_edge_rows(
     stop_F1: np.ndarray, neighbor_S: np.ndarray, weight_S: np.ndarray, x_MD: np.ndarray, edge_SD: np.ndarray,
-    out_FD: np.ndarray,
+    out_FD: np.ndarray, is_open_SD: np.ndarray,
 ) -> None:  # fmt: skip
     """out[i] = sum of weight[j] max(0, x[neighbor[j]] + edge[j]), j in [stop[i], stop[i + 1]) (Hu et al. 2020, GINE).
 
-    weight: (0,): all are 1. stop int64, neighbor integers; the others of one float type, C order.
+    weight: (0,): all are 1. is_open: bool, whether x[neighbor[j]] + edge[j] > 0, which gradients want; (0, D): nobody
+    does. stop int64, neighbor integers; the others of one float type, C order.
     """
     dim, is_weighted = x_MD.shape[1], weight_S.size > 0
     for i in range(stop_F1.size - 1):
@@ -167,23 +172,22 @@ def sum_edge_rows(
             for d in range(dim):
                 value = x_MD[node, d] + edge_SD[j, d]
                 out_FD[i, d] += x_MD.dtype.type(0) if value <= 0 else weight * value  # what is no number stays none
+            if is_open_SD.shape[0] > 0:
+                for d in range(dim):
+                    is_open_SD[j, d] = x_MD[node, d] + edge_SD[j, d] > 0
 
 
 @fast_jit
 def gate_edge_rows(
-    stop_F1: np.ndarray, neighbor_S: np.ndarray, weight_S: np.ndarray, x_MD: np.ndarray, edge_SD: np.ndarray,
-    grad_FD: np.ndarray, grad_SD: np.ndarray,
-) -> None:  # fmt: skip
-    """The gradient of `sum_edge_rows` by edge: grad_S[j] = weight[j] grad_F[i] where x[neighbor[j]] + edge[j] > 0, else
-    0."""
-    dim, is_weighted = x_MD.shape[1], weight_S.size > 0
+    stop_F1: np.ndarray, weight_S: np.ndarray, is_open_SD: np.ndarray, grad_FD: np.ndarray, grad_SD: np.ndarray
+) -> None:
+    """The gradient of `sum_edge_rows` by edge: grad_S[j] = weight[j] grad_F[i] where it is open, else 0."""
+    dim, is_weighted = grad_FD.shape[1], weight_S.size > 0
     for i in range(stop_F1.size - 1):
         for j in range(stop_F1[i], stop_F1[i + 1]):
-            node = neighbor_S[j]
-            weight = weight_S[j] if is_weighted else x_MD.dtype.type(1)
+            weight = weight_S[j] if is_weighted else grad_FD.dtype.type(1)
             for d in range(dim):
-                is_open = x_MD[node, d] + edge_SD[j, d] > 0
-                grad_SD[j, d] = weight * grad_FD[i, d] if is_open else x_MD.dtype.type(0)
+                grad_SD[j, d] = weight * grad_FD[i, d] if is_open_SD[j, d] else grad_FD.dtype.type(0)
 
 
 @fast_jit
