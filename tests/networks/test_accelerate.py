@@ -106,6 +106,36 @@ def test_what_kernels_do_not_know_goes_pygs_own_way() -> None:
     assert len(weights) > 0 and found.shape == (30, 4)
 
 
+@pytest.mark.parametrize("name", [*LAYERS, "rgcn"])
+def test_layers_run_under_autocast_and_with_gradients(name: str) -> None:
+    torch.manual_seed(4)
+    plain = LAYERS[name]() if name in LAYERS else geometric.RGCNConv(6, 4, 3)
+    fast = accelerate(copy.deepcopy(plain))
+    more = () if name in LAYERS else (torch.arange(120) % 3,)
+    x, edge_index = graph()
+    with torch.autocast("cpu", torch.bfloat16):
+        found, expected = (layer(x, edge_index, *more) for layer in (fast, plain))
+    assert found.dtype == expected.dtype and torch.equal(found, expected)
+    found.float().sum().backward()
+
+
+@pytest.mark.parametrize("step", ["propagate", "message", "aggregate"])
+@pytest.mark.parametrize("when", ["forward", "forward_pre"])
+@pytest.mark.parametrize("name", ["gcn", "gin", "gatv2", "sage"])
+def test_hooks_between_pygs_steps_are_called(name: str, when: str, step: str) -> None:
+    torch.manual_seed(4)
+    fast, (x, edge_index) = accelerate(LAYERS[name]()), graph()
+    seen: list[Any] = []
+    fast.fuse = False
+    handle = getattr(fast, f"register_{step}_{when}_hook")(lambda *given: seen.append(given))
+    fast(x, edge_index)
+    assert seen
+    handle.remove()
+    seen.clear()
+    fast(x, edge_index)
+    assert not seen
+
+
 def test_pairs_of_rows_are_as_pygs() -> None:
     torch.manual_seed(5)
     plain = geometric.SAGEConv((6, 3), 4)
@@ -210,6 +240,29 @@ def test_a_traced_layer_keeps_its_inputs(name: str) -> None:
     with torch.no_grad():
         assert torch.allclose(traced(x, edge_index), plain(x, edge_index), atol=1e-5)
         assert torch.allclose(fast(x, edge_index), plain(x, edge_index), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("name", LAYERS)
+def test_an_exported_layer_keeps_its_inputs(name: str, strict: bool) -> None:
+    torch.manual_seed(3)
+    plain = LAYERS[name]().eval()
+    fast = accelerate(copy.deepcopy(plain))
+    exported = torch.export.export(fast, graph(), strict=strict)
+    x, edge_index = graph(5)
+    with torch.no_grad():
+        assert torch.allclose(exported.module()(x, edge_index), plain(x, edge_index), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_a_model_may_be_compiled() -> None:
+    torch.manual_seed(3)
+    model, (x, edge_index) = accelerate(geometric.models.GraphSAGE(6, 8, 2, 3, dropout=0.5)), graph()
+    compiled = torch.compile(model, backend="eager")
+    compiled(x, edge_index).sum().backward()
+    assert all(value.grad is not None for value in model.parameters())
+    assert torch.allclose(compiled.eval()(x, edge_index), model.eval()(x, edge_index), atol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:There exist node types")

@@ -23,6 +23,9 @@ from any2vec.nn.sage import SAGEConv
 _OURS = {kind.__name__: kind for kind in (SAGEConv, GCNConv, GATConv, GATv2Conv, GINConv, RGCNConv)}
 _ATTENTION = (GATConv, GATv2Conv)
 _PREFIX = "Accelerated"
+_STEPS = ("propagate", "message", "aggregate", "message_and_aggregate", "edge_update")
+_HOOKS = [f"_{step}_forward_{kind}" for step in _STEPS for kind in ("pre_hooks", "hooks")]
+"""where PyG's layers keep what is called between their steps"""
 
 
 def accelerate(module: torch.nn.Module) -> torch.nn.Module:
@@ -31,7 +34,8 @@ def accelerate(module: torch.nn.Module) -> torch.nn.Module:
     Known are `SAGEConv` (mean, sum, max), `GCNConv`, `GATConv`, `GATv2Conv`, `GINConv` and `RGCNConv` (mean), where
     they are given rows and an `edge_index` of int64 on the processor: `GCNConv` weights of edges, too, `GATConv` and
     `GATv2Conv` with `edge_dim` features of edges, `RGCNConv` types of edges, and nodes in place of rows. Numbers are
-    theirs to 1e-5; dropout draws others of the same law. Layers of subclasses are left alone.
+    theirs to 1e-5; dropout draws others of the same law. Layers of subclasses are left alone. Under autocast, within
+    `torch.compile` and `torch.export`, and with hooks of messages layers go PyG's own way.
 
     Raises:
         InputError: it is no module, or holds no such layer.
@@ -59,7 +63,7 @@ class AcceleratedDropout(torch.nn.Dropout):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """As of `torch.nn.Dropout`."""
-        if not self.training or self.inplace or self.p >= 1 or not _is_plain(x) or torch.jit.is_tracing():
+        if not self.training or self.inplace or self.p >= 1 or not _is_plain(x) or _is_recorded():
             return super().forward(x)
         return dropout(x, self.p)
 
@@ -80,7 +84,7 @@ def _accelerated(name: str) -> type:
     base: Any = getattr(torch_geometric.nn, name)
 
     def forward(self: Any, x: Any, edge_index: Any, *more: Any, **options: Any) -> Any:
-        if torch.jit.is_tracing():  # into ONNX, say: what a kernel gives would be a constant there
+        if _is_recorded() or torch.is_autocast_enabled("cpu") or any(map(self.__dict__.get, _HOOKS)):
             return base.forward(self, x, edge_index, *more, **options)
         x = tuple(x) if isinstance(x, list) else x
         given = [value for value in (*more, *options.values()) if value is not None]
@@ -94,6 +98,11 @@ def _accelerated(name: str) -> type:
         return ours.forward(_view(self, ours), x, edge_index)
 
     return type(_PREFIX + name, (base,), {"forward": forward, "__module__": __name__})
+
+
+def _is_recorded() -> bool:
+    """Whether operations are written down, as for ONNX, or compiled: what a kernel gives would be a constant there."""
+    return torch.jit.is_tracing() or torch.compiler.is_compiling()
 
 
 def _view(layer: Any, ours: type) -> Any:
