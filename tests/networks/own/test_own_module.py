@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import pickle
 import sys
 from pathlib import Path
 from typing import Any
@@ -85,14 +88,40 @@ def test_what_is_given_in_python_is_no_name_only(graph: any2vec.AttributedGraph,
         "function": lambda in_channels, out_channels: own_modules.Skips(in_channels, out_channels),
         "module": own_modules.Skips(12, 3),
     }[kind]
-    found = trained(graph, OwnModule(module=given, num_layers=2), out=tmp_path / "run", epochs=1)
+    model = OwnModule(module=given, num_layers=2)
+    found = trained(graph, model, out=tmp_path / "run", epochs=1)
     _, scores = found.scorer.score(graph)
+    assert trained(graph, model, out=tmp_path / "run", epochs=1, resume=True).summary["loss"] == found.summary["loss"]
     with pytest.raises(InputError, match=r"scoring runs its code; give --module .* if you trust it"):
         NetworkClassifier.load(tmp_path / "run").score(graph)
     again = NetworkClassifier.load(tmp_path / "run", module=given)
     assert np.array_equal(again.score(graph)[1], scores)
     with pytest.raises(InputError, match="has other weights than"):
         NetworkClassifier.load(tmp_path / "run", module=own_modules.Parallel)
+
+
+def test_things_of_one_name_are_different_modules(graph: any2vec.AttributedGraph) -> None:
+    """Each config and scorer keeps what it was given, whatever comes later; a text names what is imported."""
+    sage = own_modules.pyg.GraphSAGE
+    given = [sage(12, 8, 2, 3, act=act) for act in ("relu", "tanh")]
+    first, wide = OwnModule(module=given[0]), OwnModule(module=sage(12, 32, 2, 3))
+    assert first == OwnModule(module=given[0]) != OwnModule(module=given[1]) != wide
+    assert copy.deepcopy(first) == first
+    assert str(pickle.loads(pickle.dumps(first)).module) == str(first.module)
+    found = trained(graph, first, epochs=1)
+    hidden, scores = found.scorer.score(graph)
+    assert trained(graph, OwnModule(module=given[1]), epochs=1).summary["dim"] == hidden.shape[1] == 8
+    assert trained(graph, wide, epochs=1).summary["dim"] == 32
+    assert np.array_equal(found.scorer.score(graph)[1], scores)
+    named = OwnModule(module=str(first.module), module_args={"hidden_channels": 5, "num_layers": 2})
+    assert trained(graph, named, epochs=1).summary["dim"] == 5
+
+
+def test_functions_without_a_name_make_modules(graph: any2vec.AttributedGraph) -> None:
+    made = [lambda *, of=each, **more: of(**more) for each in (own_modules.Skips, own_modules.Parallel)]
+    for each in (*made, functools.partial(own_modules.Skips)):
+        found = trained(graph, OwnModule(module=each), epochs=1)
+        assert found.scorer.score(graph)[1].shape == (90, 3)
 
 
 def test_trained_without_kernels_it_is_trained_alike(graph: any2vec.AttributedGraph) -> None:

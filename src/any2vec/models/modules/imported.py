@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,12 +17,42 @@ from any2vec.errors import InputError
 
 _EXAMPLE = "models:SAGE, or torch_geometric.nn:GraphSAGE"
 _OURS = ("in_channels", "out_channels")
-_GIVEN: dict[str, Callable[..., Any]] = {}
-"""place -> what was given in Python under it, in this process"""
+_UNNAMED = re.compile(r"<\w+>")
+"""of a place within functions: <locals>, <lambda>, <listcomp>, and what else Python calls so"""
+
+
+class GivenPlace(str):
+    """The place of what was given in Python, and the thing itself: things of one name are different places.
+
+    Equal where the same thing was given; to a run's folder it is its text alone.
+    """
+
+    given: Any
+    factory: Callable[..., Any]
+
+    def __new__(cls, place: str, given: Any, factory: Callable[..., Any]) -> GivenPlace:
+        found = super().__new__(cls, place)
+        found.given, found.factory = given, factory
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GivenPlace) and self.given is other.given
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # str has its own, of the texts
+
+    def __hash__(self) -> int:
+        return id(self.given)
+
+    def __deepcopy__(self, memo: object) -> GivenPlace:
+        return self  # what a copy of a config names is the same thing
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return place_of, (self.given,)
 
 
 def place_of(given: Any) -> str:
-    """The place of a class, a function that makes modules, or a module, which is known by it from now on.
+    """The place of a class, a function that makes modules, or a module, with the thing itself; a text stays as it is.
 
     Raises:
         InputError: it is none of these.
@@ -33,14 +64,13 @@ def place_of(given: Any) -> str:
         raise InputError(f"module must be a class, a function that makes a module, or {_EXAMPLE}; got {given!r}.")
     kind = type(given) if is_module else given
     place = f"{kind.__module__}:{getattr(kind, '__qualname__', type(kind).__qualname__)}"
-    _GIVEN[place] = (lambda **_: copy.deepcopy(given)) if is_module else given
-    return place
+    return GivenPlace(place, given, (lambda **_: copy.deepcopy(given)) if is_module else given)
 
 
 def check_place(place: str) -> None:
     """Raise InputError unless it is written "package:Class"; nothing is imported."""
     package, colon, name = place.partition(":")
-    parts = [*package.split("."), *name.replace("<locals>", "locals").replace("<lambda>", "made").split(".")]
+    parts = [*package.split("."), *_UNNAMED.sub("made", name).split(".")]
     if not colon or not all(part.isidentifier() for part in parts):
         raise InputError(f"module must be written package:Class, like {_EXAMPLE}; got {place!r}.")
 
@@ -74,13 +104,13 @@ def arguments(text: str | None) -> dict[str, Any]:
 
 
 def factory_at(place: str) -> Callable[..., Any]:
-    """What makes a module: given in this process, or imported, from installed packages, or else the current folder.
+    """What makes a module: what was given in Python, or imported, from installed packages, or else the current folder.
 
     Raises:
         InputError: there is nothing of that name, or importing it fails.
     """
-    if place in _GIVEN:
-        return _GIVEN[place]
+    if isinstance(place, GivenPlace):
+        return place.factory
     check_place(place)
     package, _, name = place.partition(":")
     try:
