@@ -67,6 +67,7 @@ def check(split: Split, graph: PlainGraph) -> None:
     train, test = as_set(read_train_pairs(split), directed), as_set(split.test, directed)
     assert len(train) == split.meta["num_train_edges"] and len(test) == split.meta["num_test_edges"] > 0
     assert not train & test, "trained on test edges"
+    assert not train & {edge[::-1] for edge in test}, "trained on reverses of test edges"
     assert train | test == edges
     negatives = as_set(split.negatives, directed)
     assert len(negatives) == len(test) and not negatives & edges

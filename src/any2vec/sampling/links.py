@@ -51,7 +51,6 @@ class LinkData(NamedTuple):
     test: np.ndarray
     test_negatives: np.ndarray
     test_ranking: np.ndarray
-    is_directed: bool
 
 
 class LinkPairs(NamedTuple):

@@ -134,8 +134,12 @@ def test_held_out_edges_are_in_no_message_and_negatives_are_no_edges(directed: b
     both = [part | (set() if directed else {edge[::-1] for edge in part}) for part in parts]
     assert proper == set.union(*both) and sum(map(len, both)) == len(proper)
     assert left == known - both[1] - both[2]
-    num = len(proper) if directed else len(proper) // 2
-    assert [len(part) for part in parts[1:]] == [round(0.1 * num), round(0.2 * num)]
+    singles = [len({(min(edge), max(edge)) for edge in part}) for part in (proper, *parts[1:])]
+    assert singles[1:] == [round(0.1 * singles[0]), round(0.2 * singles[0])]
+    for part in parts[1:]:  # an edge and its reverse go together
+        back = {edge[::-1] for edge in part}
+        assert not back & left and back & known == (back & part if directed else back)
+    assert not directed or any(edge[::-1] in parts[2] for edge in parts[2])
     for negatives, part in ((data.val_negatives, parts[1]), (data.test_negatives, parts[2])):
         pairs = set(zip(*negatives.tolist(), strict=True))
         assert len(pairs) == len(part) and not pairs & known and all(a != b for a, b in pairs)

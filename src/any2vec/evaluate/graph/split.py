@@ -36,7 +36,8 @@ FORMAT = "any2vec-split"
 VERSION = 1
 RULE = (
     "test edges are drawn uniformly from the edges outside a random spanning forest, so that every node with an edge "
-    "keeps one in train; negatives are no edge of the whole graph and no self-loop; self-loops stay in train"
+    "keeps one in train; two edges of opposite directions are drawn as one, so that neither tells of the other; "
+    "negatives are no edge of the whole graph and no self-loop; self-loops stay in train"
 )
 _TRIES = 50
 
@@ -170,6 +171,27 @@ def _forest(src: np.ndarray, dst: np.ndarray, num_nodes: int, rng: np.random.Gen
     return kept
 
 
+def _mates(src: np.ndarray, dst: np.ndarray, num_nodes: int, is_directed: bool) -> np.ndarray:
+    """int64 (E,): the place of each edge's opposite direction; its own place where there is none."""
+    own_E = np.arange(len(src))
+    if not is_directed:
+        return own_E
+    code_E, back_E = src.astype(np.int64) * num_nodes + dst, dst.astype(np.int64) * num_nodes + src
+    order_E = np.argsort(code_E, kind="stable")
+    found_E = order_E[np.minimum(np.searchsorted(code_E, back_E, sorter=order_E), len(src) - 1)]
+    return np.where(code_E[found_E] == back_E, found_E, own_E)
+
+
+def _spare(
+    src: np.ndarray, dst: np.ndarray, mate_E: np.ndarray, num_nodes: int, rng: np.random.Generator
+) -> tuple[np.ndarray, int]:
+    """(places of edges that no random spanning forest needs, edges that there are), self-loops apart, and of two
+    opposite directions one each."""
+    is_one_E = (src != dst) & (np.arange(len(src)) <= mate_E)
+    is_needed_E = _forest(src, dst, num_nodes, rng)
+    return np.flatnonzero(is_one_E & ~is_needed_E & ~is_needed_E[mate_E]), int(is_one_E.sum())
+
+
 def _stands_in_a_line(key: str) -> bool:
     return (
         bool(key)
@@ -207,9 +229,10 @@ def split_graph(
     """Cut a graph into training edges, test edges and fixed negatives, and write them to the folder `out`.
 
     Edges of a random spanning forest stay in train, so that every node with an edge keeps one; where that leaves too
-    few, fewer are held out and the meta says so. An edge whose source has an edge to every node stays in train,
-    too, for there is nothing to rank its target among; `num_without_negatives` of the meta counts them. Of an
-    undirected test edge a random end is the source to rank from.
+    few, fewer are held out and the meta says so. Of a directed graph an edge and its reverse are held out together,
+    and `test_share` is that of such pairs and single edges. An edge whose source has an edge to every node stays in
+    train, too, with its reverse, for there is nothing to rank its target among; `num_without_negatives` of the meta
+    counts them. Of an undirected test edge a random end is the source to rank from.
 
     Args:
         graph: a Graph, or what `read_graph` reads.
@@ -236,17 +259,18 @@ def split_graph(
         graph = read_graph(graph, graph_options)
     rng = np.random.default_rng(seed)
     src, dst, at = _edges(graph.csr, graph.is_directed)
-    proper = src != dst
-    wanted = max(1, round(test_share * int(proper.sum())))
-    spare = np.flatnonzero(~_forest(src, dst, len(graph.keys), rng) & proper)
+    mate_E = _mates(src, dst, len(graph.keys), graph.is_directed)
+    spare, num_single = _spare(src, dst, mate_E, len(graph.keys), rng)
     if len(spare) == 0:
         raise InputError("every edge of the graph is needed to keep its nodes connected; none can be held out.")
-    chosen = np.sort(rng.permutation(spare)[:wanted])
+    wanted = rng.permutation(spare)[: max(1, round(test_share * num_single))]
+    chosen = np.union1d(wanted, mate_E[wanted])
     in_train = np.ones(len(src), dtype=bool)
     in_train[chosen] = False
     free = _NonEdges(graph.csr, graph.is_directed)
     test, ranking = _sources(np.stack([src[chosen], dst[chosen]], axis=1), free, graph.is_directed, negatives, rng)
     is_ranked = ranking[:, 0] >= 0
+    is_ranked &= is_ranked[np.searchsorted(chosen, mate_E[chosen])]
     in_train[chosen[~is_ranked]] = True
     test, ranking = test[is_ranked], ranking[is_ranked]
     if not len(test):
@@ -260,7 +284,7 @@ def split_graph(
         "num_edges": len(src),
         "num_train_edges": int(in_train.sum()),
         "num_test_edges": len(test),
-        "num_test_edges_wanted": wanted,
+        "num_test_edges_wanted": max(1, round(test_share * int((src != dst).sum()))),
         **({} if is_ranked.all() else {"num_without_negatives": int((~is_ranked).sum())}),
         "num_ranking_negatives": negatives,
         "is_directed": graph.is_directed,
@@ -284,27 +308,29 @@ def hold_out(csr: Csr, is_directed: bool, val_share: float, test_share: float, s
     """(edges cut into train, val and test, by the rule of `split_graph`; the graph without those of val and test).
 
     A pure function of its arguments. Equal edges, as those of several types are, become one, so that none says that
-    another was held out. Self-loops stay in the graph, and are in no part. Where a spanning forest needs
-    too many edges, val and test share what is left as they share the edges.
+    another was held out; for the same end an edge and its reverse are in one part. Self-loops stay in the graph, and
+    are in no part. Where a spanning forest needs too many edges, val and test share what is left as they share the
+    edges.
 
     Of each part 20,000 edges at most, drawn by the seed, are to be ranked, each among 100 nodes that have no edge from
     its source; of an undirected edge a random end is the source, as `split_graph` has it. A source with an edge to
     every node has none, and is left out.
 
     Args:
-        csr: in-neighbors, rows ascending. val_share, test_share: of the edges, self-loops apart, in [0, 1).
+        csr: in-neighbors, rows ascending. val_share, test_share: of the edges, an edge and its reverse counted once
+            and self-loops not at all, in [0, 1).
 
     Raises:
         InputError: no edge can be held out, or the graph has too few pairs that are no edge.
     """
     rng, csr = np.random.default_rng(seed), _once(csr)
     dst, src, at = _edges(csr, is_directed)  # rows are targets
-    num_nodes, proper = len(csr.indptr) - 1, src != dst
-    counts = np.array([round(share * int(proper.sum())) for share in (val_share, test_share)])
-    counts = np.where(np.array([val_share, test_share]) > 0, np.maximum(counts, 1), 0)
-    part_E = np.where(proper, 0, -1)
-    if counts.any():
-        spare = np.flatnonzero(~_forest(src, dst, num_nodes, rng) & proper)
+    num_nodes = len(csr.indptr) - 1
+    mate_E, part_E = _mates(src, dst, num_nodes, is_directed), np.where(src != dst, 0, -1)
+    if val_share or test_share:
+        spare, num_single = _spare(src, dst, mate_E, num_nodes, rng)
+        counts = np.array([round(share * num_single) for share in (val_share, test_share)])
+        counts = np.where(np.array([val_share, test_share]) > 0, np.maximum(counts, 1), 0)
         if len(spare) < np.count_nonzero(counts):
             raise InputError(
                 "every edge of the graph is needed to keep its nodes connected; none can be held out for validation "
@@ -315,15 +341,16 @@ def hold_out(csr: Csr, is_directed: bool, val_share: float, test_share: float, s
             counts[1] = len(spare) - counts[0] if counts[1] else 0
         chosen = rng.permutation(spare)
         part_E[chosen[: counts[0]]], part_E[chosen[counts[0] : counts.sum()]] = 1, 2
-    free = _NonEdges(csr, is_directed)
-    pairs_T2 = free.pairs(int(counts.sum()), rng) if counts.any() else np.empty((0, 2), np.int32)
+        part_E = np.maximum(part_E, part_E[mate_E])
+    free, num_out = _NonEdges(csr, is_directed), int((part_E > 0).sum())
+    pairs_T2 = free.pairs(num_out, rng) if num_out else np.empty((0, 2), np.int32)
     negative_2T = np.ascontiguousarray(pairs_T2.T[::-1] if is_directed else pairs_T2.T)
     train, val, test = (np.stack([src[part_E == part], dst[part_E == part]]).astype(np.int32) for part in range(3))
-    negatives = negative_2T[:, : counts[0]], negative_2T[:, counts[0] :]
+    negatives = negative_2T[:, : val.shape[1]], negative_2T[:, val.shape[1] :]
     from_source = _NonEdges(_reversed(csr), is_directed) if is_directed else free
     rankings = (_ranking(from_source, edge_2T, (seed, part)) for part, edge_2T in ((1, val), (2, test)))
     (val_ranking, test_ranking), left = rankings, _without(csr, at[part_E > 0], is_directed)
-    return LinkData(train, val, negatives[0], val_ranking, test, negatives[1], test_ranking, is_directed), left
+    return LinkData(train, val, negatives[0], val_ranking, test, negatives[1], test_ranking), left
 
 
 def _ranking(from_source: _NonEdges, edge_2T: np.ndarray, seed: tuple[int, int]) -> np.ndarray:

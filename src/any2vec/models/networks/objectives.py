@@ -147,8 +147,8 @@ class Classes:
 class Links:
     """Which pairs of nodes are edges, by the dot product of the last layer's rows; the items are the edges to learn.
 
-    A sampled batch sends no messages along the edges that it learns, undirected ones in neither direction; along the
-    whole graph, where all are learned at once, messages go along all of them.
+    A sampled batch sends no messages along the edges that it learns, in neither direction; along the whole graph, where
+    all are learned at once, messages go along all of them.
     """
 
     order = "random"
@@ -185,10 +185,8 @@ class Links:
         node_B, src_P, dst_P, num = self._sampler.sample(edges, epoch)
         is_edge = torch.arange(len(src_P)) < num
         target = torch.from_numpy(src_P), torch.from_numpy(dst_P), is_edge.float()
-        left_out = np.stack([dst_P[:num], src_P[:num]])
-        if not self._links.is_directed:
-            left_out = np.concatenate([left_out, left_out[::-1]], axis=1)
-        return Seeds(node_B, target, num, left_out)
+        ends = dst_P[:num], src_P[:num]
+        return Seeds(node_B, target, num, np.stack([np.concatenate(ends), np.concatenate(ends[::-1])]))
 
     def loss(self, given_BC: torch.Tensor, target: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> torch.Tensor:
         """Mean binary cross-entropy over edges and other pairs."""
