@@ -58,6 +58,21 @@ def test_a_short_last_window_is_reported_with_the_one_before(monkeypatch: pytest
     assert last.items == 310
 
 
+def test_a_short_last_epoch_has_a_loss_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of runs that validate, whose epochs end with a record each; its items/s are those of both."""
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    found = recorder(2)
+    for epoch, share, stats in ((0, 0.5, Stats(10, 30.0, 10)), (1, 1.0, Stats(10, 8.0, 10))):
+        clock.now += 0.1
+        found.add(work(epoch, share), stats, is_held=True)
+        found.record(work(epoch, share))
+    assert [record.loss for record in found.records] == [3.0, 0.8] and progress.mean_loss(found.epoch) == 0.8
+    assert found.records[-1].items_per_s == pytest.approx(20 / 0.2)
+    found.record(work(1, 1.0))  # of nothing: the loss is the one before
+    assert found.records[-1].loss == 0.8
+
+
 def test_the_loss_of_an_epoch_does_not_depend_on_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(progress, "time", clock)

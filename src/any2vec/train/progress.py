@@ -65,7 +65,7 @@ class Recorder:
         self._window = self._former = Stats(0, 0.0, 0)
         """since the last record, and before it"""
         self._former_span = 0.0
-        self._epoch_number = 0
+        self._former_epoch = self._epoch_number = 0
 
     @property
     def seconds_here(self) -> float:
@@ -111,18 +111,21 @@ class Recorder:
     def record(self, work: Work[Any], **more: Any) -> None:
         """Make a record of what came since the last one. more: further fields."""
         now = time.perf_counter()
-        window, span = self._window, max(now - self._last, 1e-9)
+        window = of_loss = self._window
+        span = max(now - self._last, 1e-9)
         if span < self._every and work.progress >= 1.0:  # a short window says little: here is the one before it, too
             window, span = window + self._former, span + self._former_span
+            if work.epoch == self._former_epoch or not of_loss.loss_examples:  # the loss of another epoch is another
+                of_loss = window
         anonymous, mapped = resident_bytes()
         self.peak_anonymous = max(self.peak_anonymous, anonymous)
         measured = {
-            "seconds": round(self.seconds, 4), "loss": mean_loss(window), "items": self.items,
+            "seconds": round(self.seconds, 4), "loss": mean_loss(of_loss), "items": self.items,
             "items_per_s": window.items / span, "busy_cores": window.cpu_seconds / span, "rss_bytes": anonymous,
             "mapped_bytes": mapped,
         }  # fmt: skip
         record = self._make(work, measured | more)
-        self._former, self._former_span = self._window, now - self._last
+        self._former, self._former_span, self._former_epoch = self._window, now - self._last, work.epoch
         self._last, self._window = now, Stats(0, 0.0, 0)
         self.records.append(record)
         del self.records[: -self._most]
