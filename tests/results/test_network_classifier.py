@@ -128,6 +128,44 @@ def test_several_classes_a_node() -> None:
     assert f1 == pytest.approx(2 * hits / (predicted.sum() + y.sum())) and f1 > 0.9
 
 
+def test_nodes_that_have_no_class_and_classes_that_training_had_not(tmp_path: Path) -> None:
+    """Of several classes a node: the first do not count, but of a split; the others are missed."""
+    y = np.stack([BLOCK == 0, BLOCK != 1, BLOCK != 0], axis=1).astype(int)
+    found = GraphNetworkClassifier(**SMALL | {"epochs": 8}).fit(EDGES, y, features=X)
+    predicted = found.predict(EDGES, features=X)
+    some = {node: [str(one) for one in np.flatnonzero(y[node])] for node in range(5, 20)}
+    counts = int((predicted * y)[5:20].sum()), int(predicted[5:20].sum() + y[5:20].sum())
+    assert found.score(EDGES, some, features=X) == pytest.approx(2 * counts[0] / counts[1])
+    more = {node: [*names, "oak"] if node < 8 else names for node, names in some.items()}
+    assert found.score(EDGES, more, features=X) == pytest.approx(2 * counts[0] / (counts[1] + 3))
+    few = y * (np.arange(NODES) < 20)[:, None]
+    split = {"train": np.arange(10), "test": np.arange(10, 40)}
+    graph = any2vec.write_graph(EDGES, tmp_path / "graph", features=X, labels=few, split=split)
+    counts = int((predicted * few).sum()), int(predicted[:40].sum() + few.sum())
+    assert found.score(graph) == pytest.approx(2 * counts[0] / counts[1])
+    with pytest.raises(any2vec.DataError, match="No node has a class"):
+        found.score(EDGES, np.zeros_like(y), features=X)
+
+
+def test_a_split_means_the_same_nodes_of_edges_and_of_a_folder(tmp_path: Path) -> None:
+    """Their ids, which are no rows here; names and masks; what is neither is refused."""
+    edges, short = (3 * EDGES[0] + 7, 3 * EDGES[1] + 7), SMALL | {"epochs": 2}
+    ids = 3 * np.arange(NODES) + 7
+    rows = any2vec.Embeddings(ids.tolist(), X)
+    graph = any2vec.write_graph(edges, tmp_path / "graph", features=rows)
+    split = {"train": ids[:60], "val": ids[60:90]}
+    wanted = GraphNetworkClassifier(**short).fit(edges, BLOCK, features=rows, split=split)
+    at = np.arange(NODES)
+    named = {part: [str(one) for one in ids] for part, ids in split.items()}
+    for given in (split, named, {"train": at < 60, "val": (at >= 60) & (at < 90), "test": []}):
+        found = GraphNetworkClassifier(**short).fit(graph, BLOCK, split=given)
+        assert np.array_equal(found.embeddings_.vectors, wanted.embeddings_.vectors)
+    for bad, words in (([0.5, 7.0], "whole numbers, as names, or as a mask"), (["7", "ash"], "'ash' is not there")):
+        for source, more in ((graph, {}), (edges, {"features": rows})):
+            with pytest.raises(any2vec.DataError, match=words):
+                GraphNetworkClassifier(**short).fit(source, BLOCK, split={"train": bad}, **more)
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
         GraphNetworkClassifier().predict(EDGES, features=X)

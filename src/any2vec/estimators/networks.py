@@ -65,7 +65,7 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
                 where nodes have several; a dict of node -> class; or a path of `node class` lines. None: the graph's
                 own.
             features: (N, D), an array, a SciPy sparse one, `Embeddings`, or a path of such; of a graph without its own.
-            split: dict of train, val, test -> rows, or masks (N,), or a path. None: the graph's own where its classes
+            split: dict of train, val, test -> nodes by id or name, or masks (N,), or a path. None: the graph's own where its classes
                 are its own, too; else all nodes with a class train, and nothing validates.
             edge_features: (M, K), a row an edge in the order of the edges, as features are given; of a network that
                 heeds them, and a graph without its own.
@@ -106,15 +106,21 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
     def score(self, graph: Any, y: Any = None, *, features: Any = None, edge_features: Any = None) -> float:
         """Share of the nodes with a class for which it is predicted; of several classes a node micro-F1.
 
-        y: as of `fit`; a node whose class the training had not is never right. Raises DataError where no node has one.
+        y: as of `fit`; a class that the training had not is never predicted, and missed. Of several classes a node,
+            those count that have one, and of a graph's own classes those of its split, too. Raises DataError where
+            no node has one.
         """
         check_is_fitted(self)
         with self._opened(graph, (features, edge_features), self.classifier_.model, y, False) as opened:
             truth, score_NC = _as_trained(opened, self.classifier_), self.classifier_.score(opened)[1]
-        known = np.flatnonzero(truth != -1) if truth.ndim == 1 else np.arange(len(truth))
-        if not len(known):
+        is_known_N = truth != -1 if truth.ndim == 1 else truth.any(axis=1)
+        if not is_known_N.any():
             raise DataError("No node has a class; give y with one class at least that is not -1 or None.")
-        return score_of(score_NC, truth, known)
+        if truth.ndim > 1:
+            missed = truth.shape[1] - score_NC.shape[1]
+            score_NC = np.pad(score_NC, ((0, 0), (0, missed)), constant_values=-np.inf)
+            is_known_N = is_known_N | (opened.splits[:1] >= 0).any(axis=0)
+        return score_of(score_NC, truth, np.flatnonzero(is_known_N))
 
     @contextmanager
     def _opened(
@@ -162,19 +168,22 @@ def _labeled(graph: AttributedGraph, y: Any, split: Any) -> AttributedGraph:
 
 
 def _as_trained(graph: AttributedGraph, classifier: any2vec.NetworkClassifier) -> np.ndarray:
-    """Labels by the numbers of the training's classes; -1: none; -2: only such as it had not."""
+    """Labels by the numbers of the training's classes; -1: none; -2: only such as it had not. Where nodes have several
+    classes in training: 0 and 1 (N, C or more), columns of classes that it had not behind the others."""
     if graph.labels is None:
         raise InputError("The graph has no classes to compare with; give y.")
     number = {name: place for place, name in enumerate(classifier.classes)}
+    num_trained = len(number)
     if graph.labels.ndim == 1 and not classifier.is_multi_label:
         numbers = np.array([*(number.get(name, -2) for name in graph.classes), -1])
         return numbers[graph.labels]
+    for name in graph.classes:
+        number.setdefault(name, len(number))
     truth_NC = np.zeros((len(graph), len(number)), np.uint8)
     for place, name in enumerate(graph.classes):
-        if name in number:
-            has_it = graph.labels == place if graph.labels.ndim == 1 else graph.labels[:, place] > 0
-            truth_NC[:, number[name]] = has_it
+        has_it = graph.labels == place if graph.labels.ndim == 1 else graph.labels[:, place] > 0
+        truth_NC[:, number[name]] = has_it
     if classifier.is_multi_label:
         return truth_NC
-    others_N = np.where(graph.labels.any(axis=1), -2, -1)
-    return np.where(truth_NC.any(axis=1), truth_NC.argmax(axis=1), others_N)
+    others_N, known_NC = np.where(truth_NC.any(axis=1), -2, -1), truth_NC[:, :num_trained]
+    return np.where(known_NC.any(axis=1), known_NC.argmax(axis=1), others_N)

@@ -165,7 +165,8 @@ def node_splits(source: Any, index: int | None, nodes: Nodes) -> np.ndarray:
     """int8 (S, N): 0 train, 1 val, 2 test, -1 none.
 
     source: a file of lines `node train|val|test`; a .npz file with an array `split` of those numbers, or the array,
-    (S, N) or (N,); part -> ids (rows, where nodes have keys), or masks (N,). index: keep that split alone.
+    (S, N) or (N,); part -> nodes, or masks (N,). Nodes are whole numbers, their ids (their rows, where they are known
+    by names that are no numbers), or names. index: keep that split alone.
 
     Raises:
         DataError: it cannot be read, a node is not there or in two parts. InputError: there is no such split.
@@ -206,7 +207,17 @@ def _chosen(given: Any, nodes: Nodes, name: str) -> np.ndarray:
         if chosen.shape != (nodes.num,):
             raise DataError(f"{name} has a mask of {chosen.shape}, not one of {nodes.num:,} nodes.")
         return np.flatnonzero(chosen)
-    return nodes.rows_of_ids(chosen.astype(np.int64), name)
+    names = chosen.ravel().tolist()
+    if all(isinstance(one, str) for one in names):
+        return nodes.rows(names, name)
+    if not all(isinstance(one, int) for one in names):
+        raise DataError(
+            f"{name} must give the nodes of a part as whole numbers, as names, or as a mask of {nodes.num:,} nodes; "
+            f"got {chosen.dtype} of {chosen.shape}."
+        )
+    if nodes.keys is not None and nodes.are_integers:
+        return nodes.rows([str(one) for one in names], name)
+    return nodes.rows_of_ids(np.array(names, np.int64), name)
 
 
 def _of_parts(parts: Mapping[str, np.ndarray], nodes: Nodes, name: str) -> np.ndarray:
