@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli_runs import done, refused
+from cli_runs import done, refused, run
 from planted_nodes import plant
 
 
@@ -38,8 +38,6 @@ def test_show_finds_damage(planted: dict[str, Any], tmp_path: Path) -> None:
     done(*command(planted, tmp_path / "g", **{"feature-type": "int8"}), "--out-neighbors", "--quiet")
     path = tmp_path / "g" / "labels.npy"
     path.write_bytes(path.read_bytes()[:-1] + b"\x07")
-    from cli_runs import run
-
     found = run("graph", "show", str(tmp_path / "g"), "--check", "--json")
     assert found.exit_code == 2 and json.loads(found.stdout)["problems"] == ["labels.npy: its checksum is another"]
 
@@ -56,3 +54,17 @@ def test_bad_input_is_refused(planted: dict[str, Any], tmp_path: Path) -> None:
     assert "there is no 3" in refused(*command(planted, out, **{"split-index": 3}))
     assert "nowhere" in refused("graph", "build", "nowhere", "--out", str(out))
     assert not out.exists()
+
+
+def test_scores_of_vectors_that_learned_the_classes_say_so(planted: dict[str, Any], tmp_path: Path) -> None:
+    """Not of those that learned without."""
+    pytest.importorskip("torch")
+    graph, labels = str(tmp_path / "g"), ["--task", "nodes", "--data", str(planted["labels"]), "--fractions", "0.5"]
+    done(*command(planted, tmp_path / "g"))
+    for objective in ("classes", "unsupervised"):
+        out = str(tmp_path / objective)
+        done("train", "graphsage", graph, "--objective", objective, "--epochs", "1", "--threads", "1", "--out", out)
+        told = run("evaluate", out, *labels)
+        is_learned = objective == "classes"
+        assert told.exit_code == 0 and ("learned from the classes of 23 nodes" in told.output) == is_learned
+        assert json.loads(done("evaluate", out, *labels, "--json")).get("num_trained", 0) == 23 * is_learned

@@ -65,8 +65,8 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
                 where nodes have several; a dict of node -> class; or a path of `node class` lines. None: the graph's
                 own.
             features: (N, D), an array, a SciPy sparse one, `Embeddings`, or a path of such; of a graph without its own.
-            split: dict of train, val, test -> nodes by id or name, or masks (N,), or a path. None: the graph's own where its classes
-                are its own, too; else all nodes with a class train, and nothing validates.
+            split: dict of train, val, test -> nodes by id or name, or masks (N,), or a path. None: the graph's own
+                where its classes are its own, too; else all nodes with a class train, and nothing validates.
             edge_features: (M, K), a row an edge in the order of the edges, as features are given; of a network that
                 heeds them, and a graph without its own.
 

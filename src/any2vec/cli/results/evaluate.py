@@ -17,6 +17,7 @@ from any2vec.cli.options import Flag, flags_of, out_option, path_option, with_fl
 from any2vec.cli.output import AsJson, details, guarded, note, plain, print_json, render, show
 from any2vec.cli.results.search import Format, Result, load
 from any2vec.cli.run.flags import check_input
+from any2vec.data.attributed.predictions import num_trained
 from any2vec.data.io.kept_scores import keep_scores
 from any2vec.data.io.storage import RESULT_FORMAT, atomic_file, check_file_free, format_of_folder
 from any2vec.data.options import TextOptions
@@ -176,7 +177,8 @@ def _evaluate(
         if task == "pip":
             given = {name: value for name, value in (("max_vocab", max_vocab), ("seed", seed)) if value is not None}
             return judge(run, judged, path, values | given, references).as_dict()
-        return function(task)(judged, path, **options[task]).as_dict()
+        seen = {"num_trained": num} if task == "nodes" and (num := num_trained(run)) else {}
+        return function(task)(judged, path, **options[task]).as_dict() | seen
 
     found = [{"task": task, "data": str(path)} | _flat(dict(judge_one(path))) for path in data]
     keep_scores(run, [plain({name: value for name, value in one.items() if name != "relations"}) for one in found])
@@ -188,6 +190,11 @@ def _evaluate(
         left = len(one.get("relations", ())) - (shown or 0)
         if shown is not None and left > 0:
             note(f"{left:,} more relations: --relations all, and --by worst for the worst ones first.")
+        if one.get("num_trained"):
+            note(
+                f"The vectors were learned from the classes of {one['num_trained']:,} nodes, which may be among those "
+                "that are scored here: unseen nodes score lower. The test score of the run itself is theirs."
+            )
         if one.get("num_unknown_users"):
             note(f"{one['num_unknown_users']:,} users of the test are not among those of training: they are left out.")
         if one.get("num_unknown"):

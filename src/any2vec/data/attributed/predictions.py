@@ -131,6 +131,12 @@ class PredictedClasses(NamedTuple):
         return sorted(found, key=lambda one: -one[1])
 
 
+def num_trained(folder: Path) -> int:
+    """Nodes by whose classes the run in a folder was trained; 0: it has no predictions. Raises as `Predicted.read`."""
+    columns = _read(folder, ("split",))
+    return 0 if columns is None else columns[0].to_pylist().count("train")
+
+
 def _read(folder: Path, names: Sequence[str]) -> list[Any] | None:
     from any2vec.data.io.arrow import arrow_errors, parquet
 
