@@ -29,6 +29,22 @@ class Residual(nn.Module):
         return found
 
 
+class Sometimes(nn.Module):
+    """A layer that about half of the batches leave out, so that its weights take fewer steps."""
+
+    def __init__(self, in_channels: int, out_channels: int, hidden: int = 16) -> None:
+        super().__init__()
+        self.before, self.behind = pyg.SAGEConv(in_channels, hidden), pyg.SAGEConv(hidden, out_channels)
+        self.between = nn.Linear(hidden, hidden)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        x = self.before(x, edge_index).relu()
+        if not self.training or torch.rand(()) < 0.5:
+            x = x + self.between(x).relu()
+        found: torch.Tensor = self.behind(x, edge_index)
+        return found
+
+
 class Parallel(nn.Module):
     """Two convolutions of the same rows side by side, and features that go past both layers."""
 

@@ -28,7 +28,7 @@ from any2vec.models.networks.stages import BatchStages
 from any2vec.sampling.disk_neighbors import CachedLists
 from any2vec.types import Span, State, Stats, Work
 
-_NET, _FIRST, _SECOND = "net.", "adam.first.", "adam.second."
+_NET, _FIRST, _SECOND, _STEP = "net.", "adam.first.", "adam.second.", "adam.step."
 _ABOUT, _LISTS = "about", "lists"
 _INIT, _DROPOUT = 1, 2
 """numbers of random streams beside those of sampling"""
@@ -145,7 +145,8 @@ class GraphLearner:
             if kept := self._optimizer.state.get(parameter):
                 first, second = (np.atleast_1d(kept[part].numpy()) for part in ("exp_avg", "exp_avg_sq"))
                 found[_FIRST + name], found[_SECOND + name] = first, second
-                steps = float(kept["step"])
+                found[_STEP + name] = np.array([float(kept["step"])])  # of batches that the parameter took part in
+                steps = max(steps, float(kept["step"]))
         reader = self.batches.reader
         lists = {} if self.lists is None else {_LISTS: np.array(reader.lists)}
         return found | lists | {_ABOUT: np.array([steps, reader.sampled, reader.num_edges, *reader.reads])}
@@ -161,8 +162,9 @@ class GraphLearner:
         load_weights(self.network, network_weights(state))
         for name, parameter in self.network.named_parameters():
             if steps and _FIRST + name in memory:  # one that no forward of a module uses has none
+                own = memory.get(_STEP + name)  # older checkpoints have one for all
                 self._optimizer.state[parameter] = {
-                    "step": torch.tensor(float(steps)),
+                    "step": torch.tensor(float(steps if own is None else own[0])),
                     "exp_avg": torch.tensor(memory[_FIRST + name]).reshape(parameter.shape),
                     "exp_avg_sq": torch.tensor(memory[_SECOND + name]).reshape(parameter.shape),
                 }  # fmt: skip
