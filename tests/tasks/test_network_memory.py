@@ -1,4 +1,4 @@
-"""Graph networks within a budget of memory: features on disk and layers in pieces, and the same bits."""
+"""Graph networks within a budget of memory: features on disk and layers in pieces, and the same training."""
 
 from __future__ import annotations
 
@@ -97,6 +97,21 @@ def test_subgraphs_within_a_budget_have_the_bits_of_none(graph: AttributedGraph,
     assert np.array_equal(plain.embeddings.vectors, small.embeddings.vectors)
     assert plain.summary["rows_read"] == small.summary["rows_read"]
     assert 0 < small.summary["rows_missed"] < small.summary["rows_read"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [GraphSAGE(hidden=10, batch_size=16, fanouts="4,3"),
+     any2vec.GAT(hidden=16, heads=4, batch_size=16, fanouts="4,3")],
+    ids=["odd columns", "attention"],
+)  # fmt: skip
+def test_a_budget_trains_the_same_weights_whatever_the_columns(graph: AttributedGraph, model: Any) -> None:
+    """Scores in pieces of columns that are no multiple of 4, or by attention, are sums in another order."""
+    plain, small = trained(graph, model), trained(graph, model, storage=budget_of(graph, model))
+    assert 0 < small.summary["rows_missed"] and plain.summary["best_epoch"] == small.summary["best_epoch"]
+    for name, value in plain.scorer.weights.items():
+        assert np.array_equal(value, small.scorer.weights[name]), name
+    np.testing.assert_allclose(small.embeddings.vectors, plain.embeddings.vectors, atol=1e-5)
 
 
 def test_more_parts_than_nodes_are_refused_before_memory_is_planned(graph: AttributedGraph) -> None:

@@ -173,7 +173,7 @@ class Graphs(Task):
         return NetworkProgram(request, data, transport)
 
     def settings(self, spec: RunSpec, data: Any, hosts: int) -> dict[str, Any]:
-        return replace(spec, storage=StorageOptions()).settings(data.metadata)  # any budget gives the same bits
+        return replace(spec, storage=StorageOptions()).settings(data.metadata)  # any budget trains the same weights
 
     def size(self, spec: RunSpec, metadata: Mapping[str, Any]) -> Size:
         from any2vec.tasks.graphs.planning import size_of_network

@@ -74,7 +74,7 @@ class GraphNetwork(ModelConfig):
     learning_rate: Annotated[float, Number(0, 10, open_low=True)] = 0.01
     """of Adam, in (0, 10]"""
     weight_decay: Annotated[float, Number(0, 1e6)] = 5e-4
-    """times half the squared weights, added to the loss, 0 or more"""
+    """times half the squared weights and biases of all layers, added to the loss, 0 or more"""
 
     def __post_init__(self) -> None:
         if isinstance(self.fanouts, list | tuple):

@@ -12,7 +12,7 @@ from any2vec.models.networks.config.base import GraphNetwork, ObjectiveNetwork
 
 @dataclass(frozen=True, kw_only=True)
 class GraphSAGE(ObjectiveNetwork):
-    """GraphSAGE (Hamilton, Ying, Leskovec, NeurIPS 2017, algorithm 1)."""
+    """GraphSAGE (Hamilton, Ying, Leskovec, NeurIPS 2017, algorithm 1 without line 7: hidden rows keep their length)."""
 
     name: ClassVar[str] = "graphsage"
 
