@@ -22,9 +22,12 @@ from any2vec.evaluate.graph.scores import score_of
 from any2vec.models.networks.config.base import NETWORK
 from any2vec.models.networks.config.layers import APPNP, GAT, GIN, SGC, GATv2
 from any2vec.models.networks.config.relational import RGCN
+from any2vec.models.networks.learner import GraphLearner
 from any2vec.models.networks.network import Block, GcnLayer, Network, SageLayer, block_of, blocks_of
 from any2vec.plan.sharding.node_orders import node_order
 from any2vec.sampling.neighbors import NeighborOptions, NeighborSampler
+from any2vec.tasks.graphs.prepare import prepare_graph
+from any2vec.tasks.graphs.task import Graphs
 from cli_runs import called
 from ended_runs import ended_at_record
 from marks import with_metis
@@ -238,6 +241,22 @@ def test_fixed_features_are_summed_once_to_the_same_bits(
     assert columns.count(COLUMNS) > 4 or "hidden" in more
     assert np.array_equal(found.embeddings.vectors, plain.embeddings.vectors)
     assert found.summary["val_accuracy"] == plain.summary["val_accuracy"]
+
+
+def test_what_full_graph_reads_once_is_counted_once(graph: AttributedGraph) -> None:
+    """Rows of nodes, and, where layers learn nothing, messages."""
+    num_nodes, num_edges = len(graph), len(graph.csr.indices)
+    for model, later in ((GCN(hidden=16, sampling="full-graph"), num_edges), (SGC(), 0)):
+        assert trained(graph, model, epochs=3).summary["rows_read"] == num_nodes
+        batches = GraphLearner(model, prepare_graph(model, graph, None, None, None).data, 1, 1).batches
+        drawn = [batches.draw(epoch, 0) for epoch in range(3)]
+        assert [one.num_nodes for one in drawn] == [num_nodes, 0, 0]
+        assert [one.num_edges for one in drawn] == [num_edges, later, later]
+
+
+def test_speed_counts_what_is_learned() -> None:
+    items = [Graphs().nouns(GraphSAGE(objective=name)).items for name in ("classes", "links", "unsupervised")]  # type: ignore[arg-type]
+    assert items == ["nodes", "edges", "walks"] and Graphs().nouns(RGCN()).items == "nodes"
 
 
 ORDERED = GCN(hidden=16, sampling="full-graph", node_order="communities")

@@ -262,6 +262,8 @@ class WholeBatches:
 
     def draw(self, epoch: int, number: int) -> Drawn:
         num_nodes, num_edges = len(self._csr.indptr) - 1, len(self._csr.indices)
+        if epoch:  # rows are read once, and summed once by layers that learn nothing
+            num_nodes, num_edges = 0, 0 if self._network.num_fixed else num_edges
         return Drawn(number, self._objective.all_seeds(epoch), None, None, num_nodes, num_edges)
 
     def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:

@@ -107,7 +107,7 @@ class Graphs(Task):
     input: ClassVar = "a folder of any2vec graph build, or edges (edge list, Parquet, Matrix Market; of rgcn triples)"
 
     def nouns(self, model: Any) -> Nouns:
-        return Nouns("nodes", "nodes")
+        return Nouns("nodes", {"links": "edges", "unsupervised": "walks"}.get(objective_name(model), "nodes"))
 
     def check(self, spec: RunSpec, hooks: Hooks) -> None:
         check_torch("Graph networks")
