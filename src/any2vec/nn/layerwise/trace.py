@@ -137,9 +137,9 @@ def moved_copy(module: torch.nn.Module) -> torch.nn.Module:
             if value.is_floating_point():
                 step = torch.empty(value.shape, dtype=value.dtype)
                 if value.ndim > 1:
-                    value += step.normal_(0, max(1, *value.shape) ** -0.5, generator=draws)
+                    value.add_(step.normal_(0, max(1, *value.shape) ** -0.5, generator=draws))
                 else:
-                    value += step.uniform_(0.1, 0.5, generator=draws)
+                    value.add_(step.uniform_(0.1, 0.5, generator=draws))
     return found
 
 
