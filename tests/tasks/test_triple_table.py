@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args, get_type_hints
@@ -39,7 +38,7 @@ from any2vec.tasks.triples.batches import WindowLearner
 from any2vec.tasks.triples.budget import size_of_triples
 from any2vec.tasks.triples.program import fresh_tables, start_entities
 from any2vec.testing.planted_triples import PlantedTriples
-from any2vec.train import fit, progress, run_folder
+from any2vec.train import progress, run_folder, task
 from any2vec.train.out_of_core import table_budget
 from any2vec.train.out_of_core.stored_vectors import StoredVectors
 from any2vec.train.spec import Hooks, Request, RunSpec
@@ -267,7 +266,7 @@ def test_a_folder_in_use_is_left_alone(
             with (
                 pytest.MonkeyPatch.context() as patch, pytest.raises(StorageError, match="in use by process"),
             ):  # fmt: skip
-                patch.setattr(fit, "own_folder", lambda _: nullcontext())  # it came between the look and the run
+                patch.setattr(task, "claim_folder", lambda *_: None)  # it came between the look and the run
                 any2vec.fit(SMALL, files[0], out=out, **{how: True}, **options)
 
     found = any2vec.fit(SMALL, files[0], out=out, callback=on_work, **options)

@@ -536,6 +536,8 @@ def test_a_folder_is_never_taken_by_mistake(text: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("hosts", [None, 2])
 def test_a_request_that_is_refused_leaves_the_former_stream(text: Path, tmp_path: Path, hosts: int | None) -> None:
+    if hosts:
+        pytest.importorskip("torch")
     out = tmp_path / "out"
     train(text, out, steps=2)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
@@ -550,6 +552,7 @@ def test_hosts_that_may_be_started_again_do_not_take_the_former_stream_for_their
     is_torchrun: bool, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where one is lost before the first checkpoint; by our restarts, and by torchrun's."""
+    pytest.importorskip("torch")
     out, options = tmp_path / "out", StreamOptions(overwrite=True, threads=1)
     train(text, out, steps=2)
 

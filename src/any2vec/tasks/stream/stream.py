@@ -93,7 +93,7 @@ def stream(
     run = StreamOptions() if options is None else given_options("options", options, StreamOptions)
     reading = SourceOptions() if reading is None else given_options("reading", reading, SourceOptions)
     text = TextOptions() if text is None else given_options("text", text, TextOptions)
-    data = listed(_as_lines(sources, text.column))
+    data = listed(_as_lines(sources, text))
     if any(isinstance(one, TableLines) for one in data):
         text = replace(text, column=None)
     spec = RunSpec(
@@ -108,14 +108,14 @@ def stream(
     return StreamResult(found.embeddings, found.summary, found.progress)
 
 
-def _as_lines(sources: Any, column: str | None) -> Any:
+def _as_lines(sources: Any, text: TextOptions) -> Any:
     """A list of lines as one source, a table as the lines of its column; all else as it is."""
     if is_table(sources):
-        return TableLines(sources, column)
+        return TableLines(sources, text)
     if not isinstance(sources, list | tuple):
         return sources
     if not all(isinstance(one, str) for one in sources):
-        return [TableLines(one, column) if is_table(one) else one for one in sources]
+        return [TableLines(one, text) if is_table(one) else one for one in sources]
     is_text = any(len(one.split()) > 1 for one in sources) and not any(map(_is_address, sources))
     return [sources] if is_text else sources
 
@@ -127,8 +127,8 @@ class TableLines:
         DataError: it has no such column, or several may be meant, or the values are no text.
     """
 
-    def __init__(self, table: Any, column: str | None) -> None:
-        self._table, self._column = table, column
+    def __init__(self, table: Any, text: TextOptions) -> None:
+        self._table, self._text = table, text
         self._found: Any = self._open()
         if self._found.kind == "ids":
             raise DataError(
@@ -137,12 +137,12 @@ class TableLines:
 
     def __iter__(self) -> Iterator[Any]:
         found, self._found = self._found or self._open(), None  # a reader of batches can be read once
-        return iter(found.values())
+        return iter(found.values(self._text.bad_bytes))
 
     def _open(self) -> Any:
         from any2vec.data.text.columns import Column
 
-        return Column(self._table, None, self._column)
+        return Column(self._table, None, self._text.column)
 
 
 def _is_address(text: str) -> bool:
