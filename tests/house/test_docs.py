@@ -353,7 +353,8 @@ def test_commands_of_crawls(tmp_path: Path) -> None:
     with PlantedSite(20) as site:
         said = [run(command.replace("http://127.0.0.1:8000/", site.start), tmp_path) for command in wanted]
     lines = len(site.texts) + 1  # the large page is below 1 MiB
-    assert f"{lines} lines, exactly once" in said[0] and "pot" in said[1]
+    assert f"{lines} lines, exactly once" in said[0]
+    assert said[1].startswith("nearest to tea")  # which words those are depends on the order in which pages come
 
 
 @pytest.mark.slow

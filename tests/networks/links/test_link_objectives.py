@@ -97,6 +97,29 @@ def test_links_of_blocks_are_found_by_epochs_that_validation_chooses(graph: Attr
     assert np.array_equal(upto.embeddings.vectors, short.embeddings.vectors)
 
 
+def test_degrees_fall_by_the_edges_that_are_left_out(tmp_path: Path) -> None:
+    """Of a directed graph some edges have no reverse, and of two opposite ones both may be in a batch."""
+    whole = written(tmp_path, directed=True)
+    kept = np.random.default_rng(1).random(whole.num_edges) < 0.5
+    target = np.repeat(np.arange(NODES), np.diff(whole.csr.indptr))[kept]
+    edges = np.stack([whole.csr.indices[kept], target]).astype(np.int64)
+    options = any2vec.GraphOptions(directed=True)
+    graph = any2vec.write_graph((edges[0], edges[1]), tmp_path / "half", features=tmp_path / "x.npy", graph=options)
+    data = prepare_graph(LINKS, graph, None, None, None).data
+    there = set(
+        zip(np.repeat(np.arange(NODES), np.diff(data.csr.indptr)).tolist(), data.csr.indices.tolist(), strict=True)
+    )
+    seeds = Links(LINKS, data, 1).seeds(0, 0, 0, 256)
+    assert seeds.left_out is not None
+    left_out = list(zip(*seeds.node_B[seeds.left_out].tolist(), strict=True))
+    learned = {
+        (int(seeds.node_B[b]), int(seeds.node_B[a]))
+        for a, b in zip(*(part[:256].tolist() for part in seeds.target[:2]), strict=True)
+    }
+    assert set(left_out) == {pair for a, b in learned for pair in ((a, b), (b, a)) if pair in there}
+    assert len(left_out) == len(set(left_out)) and learned < set(left_out) < {*learned, *((b, a) for a, b in learned)}
+
+
 @pytest.mark.parametrize(
     ("sampling", "directed"), [("neighbors", False), ("full-graph", False), ("neighbors", True), ("full-graph", True)]
 )

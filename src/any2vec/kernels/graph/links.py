@@ -39,6 +39,15 @@ def are_linked(indptr: np.ndarray, indices: np.ndarray, row: int, column: int) -
 
 
 @jit
+def find_linked(
+    indptr: np.ndarray, indices: np.ndarray, row_K: np.ndarray, column_K: np.ndarray, is_linked_K: np.ndarray
+) -> None:
+    """Write, of each pair, whether its row, ascending, holds its column; row, column: integers (K,)."""
+    for k in range(row_K.size):
+        is_linked_K[k] = are_linked(indptr, indices, row_K[k], column_K[k])
+
+
+@jit
 def draw_pairs(
     indptr: np.ndarray, indices: np.ndarray, threshold_N: np.ndarray, alias_N: np.ndarray, key: np.uint64,
     item_I: np.ndarray, src_IK: np.ndarray, dst_IK: np.ndarray,

@@ -155,6 +155,7 @@ class Links:
 
     def __init__(self, model: ObjectiveNetwork, data: LearnerData, seed: int) -> None:
         assert data.links is not None
+        self._csr = data.csr
         options = LinkOptions(num_negatives=model.num_drawn, negatives=model.negatives or "uniform", seed=seed)
         self._links, self._seed, self.num_columns = data.links, seed, model.hidden
         self._sampler = LinkSampler(data.csr, data.links.train, options)
@@ -176,17 +177,28 @@ class Links:
         return self._of(places, epoch)
 
     def all_seeds(self, epoch: int) -> Seeds:
-        return self._of(np.arange(self.num_items), epoch)
+        return self._of(np.arange(self.num_items), epoch, is_sampled=False)
 
     def trial(self) -> Seeds:
         return self._of(np.arange(min(1, self.num_items)), 0)
 
-    def _of(self, edges: np.ndarray, epoch: int) -> Seeds:
+    def _of(self, edges: np.ndarray, epoch: int, is_sampled: bool = True) -> Seeds:
         node_B, src_P, dst_P, num = self._sampler.sample(edges, epoch)
         is_edge = torch.arange(len(src_P)) < num
         target = torch.from_numpy(src_P), torch.from_numpy(dst_P), is_edge.float()
-        ends = dst_P[:num], src_P[:num]
-        return Seeds(node_B, target, num, np.stack([np.concatenate(ends), np.concatenate(ends[::-1])]))
+        left_out = self._with_reverses(node_B, dst_P[:num], src_P[:num]) if is_sampled else None
+        return Seeds(node_B, target, num, left_out)
+
+    def _with_reverses(self, node_B: np.ndarray, target_K: np.ndarray, source_K: np.ndarray) -> np.ndarray:
+        """int64 (2, L): edges, by places of their ends in a batch, and their reverses where there are such, once each:
+        degrees fall by each of them."""
+        from any2vec.kernels.graph.links import find_linked
+
+        target_L, source_L = np.concatenate([target_K, source_K]), np.concatenate([source_K, target_K])
+        is_edge_L = np.empty(len(target_L), bool)
+        find_linked(self._csr.indptr, self._csr.indices, node_B[target_L], node_B[source_L], is_edge_L)
+        code_L = np.unique((target_L * len(node_B) + source_L)[is_edge_L])
+        return np.stack(np.divmod(code_L, max(1, len(node_B))))
 
     def loss(self, given_BC: torch.Tensor, target: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> torch.Tensor:
         """Mean binary cross-entropy over edges and other pairs."""

@@ -66,6 +66,6 @@ def prepare_triples(
 
 def remarks_on(metadata: dict[str, Any]) -> list[str]:
     """As `remarks` of a run, but triples given more than once are kept."""
-    count = metadata["duplicates"]
+    count = metadata.get("duplicates", 0)
     again = [f"triples given more than once, each counts: {count:,}"] if count else []
     return [*again, *comments_remark(metadata), *remarks(metadata | {"duplicates": 0})]
