@@ -19,7 +19,7 @@ from rich.progress import Progress as RichProgress
 from rich.status import Status
 from rich.table import Column
 
-from any2vec.cli.output import shown, stderr_console
+from any2vec.cli.output import can_rewrite, shown, stderr_console
 from any2vec.tasks.stream.progress import StreamProgress
 from any2vec.types import Progress
 from any2vec.units import duration, fraction, number, visible
@@ -133,7 +133,7 @@ def _can_draw(console: Console) -> bool:
     """On a terminal that can rewrite a line; in a notebook where ipywidgets is installed, which Rich draws with."""
     if console.is_jupyter:
         return find_spec("ipywidgets") is not None
-    return console.is_terminal and not console.is_dumb_terminal
+    return can_rewrite(console)
 
 
 class StreamBar:
@@ -146,7 +146,7 @@ class StreamBar:
         self._last_line = time.monotonic()
 
     def __enter__(self) -> StreamBar:
-        if not self._quiet and self._console.is_terminal and not self._console.is_dumb_terminal:
+        if not self._quiet and can_rewrite(self._console):
             self._live = self._console.status("opening")
             self._live.start()
         return self

@@ -46,6 +46,11 @@ def stderr_console() -> Console:
     return Console(file=StandardError(), highlight=False, emoji=False)  # type: ignore[arg-type]
 
 
+def can_rewrite(console: Console) -> bool:
+    """Whether it is a terminal on which a line can be written anew."""
+    return console.is_terminal and not console.is_dumb_terminal
+
+
 def spell_all() -> None:
     """What standard output or error cannot spell, in ASCII say, is escaped from now on; it would end the command."""
     for stream in (sys.stdout, sys.stderr):

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -378,6 +379,24 @@ def test_a_reader_never_sees_half_of_a_snapshot(tmp_path: Path) -> None:
     assert snapshots.names(tmp_path) == [f"{last - 1:06d}", f"{last:06d}"]
 
 
+@contextmanager
+def started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """A process, which does not outlive the block."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+def stopped(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """The summary that a command with --json writes when it is asked to end, in good order."""
+    process.send_signal(signal.SIGTERM)
+    reported, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    return dict(json.loads(reported))
+
+
 def test_commands_answer_while_a_followed_file_grows(tmp_path: Path) -> None:
     """--follow waits for more; SIGTERM saves and ends well; what came before it is in the vectors."""
     log, out = tmp_path / "log.txt", tmp_path / "out"
@@ -387,8 +406,7 @@ def test_commands_answer_while_a_followed_file_grows(tmp_path: Path) -> None:
         str(out), "--min-count", "2", "--linger", "0.1", "--snapshot-seconds", "0.01", "--threads", "1", "--json",
         "--drift-words", "tea,none",
     ]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
+    with started(command) as process:
         wait_for(lambda: known(out) >= {"tea", "pot"}, process)
         with log.open("a") as file:
             file.write("tea cup\n" * 40)
@@ -397,12 +415,7 @@ def test_commands_answer_while_a_followed_file_grows(tmp_path: Path) -> None:
             "tea",
             "pot",
         )
-        process.send_signal(signal.SIGTERM)
-        reported, errors = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == 0, errors
-    summary = json.loads(reported)
+        summary = stopped(process)
     assert (summary["ended_by"], summary["words"], summary["vocabulary"]) == ("SIGTERM", 160, 3)
     records = [json.loads(line) for line in (out / "progress.jsonl").read_text().splitlines()]
     assert list(records[-1]["drift"]) == ["tea"] and records[-1]["snapshot"] == snapshots.names(out)[-1]
@@ -423,18 +436,9 @@ def test_a_stop_before_a_word_has_a_vector_keeps_the_state(tmp_path: Path, given
         "stream", "skipgram", str(log), "--dim", "4", "--out", str(out), "--min-count", "5", "--linger", "0.1",
         "--threads", "1", "--json", "--memory", "20MB", *hosts,
     ]  # fmt: skip
-    process = subprocess.Popen(
-        [sys.executable, "-m", "any2vec", *command, "--follow"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
+    with started([sys.executable, "-m", "any2vec", *command, "--follow"]) as process:
         wait_for(lambda: words_in(out) == len(given.split()), process)
-        process.send_signal(signal.SIGTERM)
-        reported, errors = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == 0, errors
-    summary = json.loads(reported)
+        summary = stopped(process)
     assert (summary["ended_by"], summary["words"], summary["vocabulary"]) == ("SIGTERM", len(given.split()), 0)
     assert summary["warnings"][0].startswith("No word came 5 times" if given else "No words came")
     with log.open("a") as file:

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
-from any2vec.cli.output import AsJson, columns, guarded, note, print_json, stdout_console
+from any2vec.cli.output import AsJson, can_rewrite, columns, guarded, note, print_json, stdout_console
 from any2vec.errors import InputError
 from any2vec.units import duration, fraction, number, size, visible
 
@@ -83,7 +83,7 @@ def _follow(live: Any, once: bool) -> None:
         console.print(dashboard(live.view()))
         return
     try:
-        if not console.is_terminal or console.is_dumb_terminal:
+        if not can_rewrite(console):
             _announce(live)
             return
         with Live(dashboard(live.view()), console=console, refresh_per_second=4, screen=False) as screen:

@@ -134,25 +134,20 @@ class Streams(Task):
         return StreamProgram(request, transport) if transport.rank == 0 else TrainerProgram(request, transport)
 
     def claim(self, spec: RunSpec, may_start_again: bool) -> None:
-        from any2vec.tasks.stream.folder import check_stream_folder
+        from any2vec.tasks.stream.folder import check_stream_folder, forget_former
 
         check_stream_folder(spec.run.out, spec.run.resume, spec.run.overwrite)
-        if may_start_again:
-            self._forget_former(spec)
+        if may_start_again and spec.run.overwrite:
+            _check_sources(spec)
+            forget_former(spec.run.out)  # once nothing is left to refuse; they go on from what they find there
 
     def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
-        _check_sources(spec)
-        if spec.hosts.restarts:
-            self._forget_former(spec)
-        return spec
-
-    def _forget_former(self, spec: RunSpec) -> None:
-        """Of the stream that is to be replaced, once nothing is left to refuse: hosts may be started again."""
         from any2vec.tasks.stream.folder import forget_former
 
-        if spec.run.overwrite:
-            _check_sources(spec)
+        _check_sources(spec)
+        if spec.hosts.restarts and spec.run.overwrite:
             forget_former(spec.run.out)
+        return spec
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         return f"To see the words nearest to another:  any2vec nearest {folder} WORD"
