@@ -47,15 +47,17 @@ def _keys_beside(path: Path) -> tuple[LineKeys, np.ndarray | None] | None:
 def read_safetensors(path: Path, mmap: bool) -> Table:
     """A safetensors file with `<stem>.vocabulary.tsv` or `vocabulary.tsv` beside it; rows: "input", or the only one.
 
-    Of the relations of a run (`relations.tsv` beside them): their rows from head to tail, which are the first.
+    Of the relations of a run (`relations.tsv` beside them): their rows from head to tail, which are the first. Of its
+    users (`users.tsv`): their rows.
     """
     tensors, metadata = safetensors_file.read_safetensors(path, mmap)
-    is_run = "relations" in tensors and path.with_suffix(".tsv").is_file()
-    found = read_vocabulary(path.with_suffix(".tsv")) if is_run else _keys_beside(path)
+    own_keys = path.with_suffix(".tsv")  # the vocabulary of a run's folder is that of its entities or items
+    part = next((name for name in ("relations", "users") if name in tensors), None) if own_keys.is_file() else None
+    found = read_vocabulary(own_keys) if part else _keys_beside(path)
     if found is None:
         raise FormatError(f"{path.name}: its keys are missing: expected {beside(path).name} beside it, a key a line.")
-    if is_run:
-        tensors = {"relations": tensors["relations"][: len(found[0])]}
+    if part:
+        tensors = {part: tensors[part][: len(found[0])] if part == "relations" else tensors[part]}
     if "input" not in tensors and len(tensors) != 1:
         raise FormatError(f"{path.name}: expected a matrix named 'input'; it holds {sorted(tensors) or 'none'}.")
     vectors = tensors["input"] if "input" in tensors else next(iter(tensors.values()))
@@ -65,7 +67,8 @@ def read_safetensors(path: Path, mmap: bool) -> Table:
         meta = {}
     meta = meta if isinstance(meta, dict) else {}
     output = tensors.get("output") if "input" in tensors else None
-    return Table(found[0], vectors, output, found[1], _typed(found[0], meta, meta.get(INTEGERS) is True))
+    are_integers = meta.get("integer_users" if part == "users" else INTEGERS) is True
+    return Table(found[0], vectors, output, found[1], _typed(found[0], meta, are_integers))
 
 
 def write_safetensors(path: Path, table: Table, dtype: str) -> None:
