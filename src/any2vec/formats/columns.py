@@ -209,6 +209,7 @@ def _choose(schema: pa.Schema, where: str) -> tuple[str, str]:
 
     def pick(names: tuple[str, ...], fits: Any) -> str | None:
         fitting = [field.name for field in schema if fits(field.type) and schema.names.count(field.name) == 1]
+        fitting.sort(key=lambda name: name == "count")  # how often a key came is its key only where there is no other
         return next((name for name in names if name in fitting), fitting[0] if fitting else None)
 
     key, vector = pick(_KEY_NAMES, is_key), pick(_VECTOR_NAMES, is_vector)

@@ -317,6 +317,9 @@ def test_columns_of_other_writers(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [5, 7], "embedding": [[1.0, 2.0], [3.0, 4.0]]}), tmp_path / "v.parquet")
     loaded = Embeddings.load(tmp_path / "v.parquet")
     assert (list(loaded.keys), loaded.vectors.tolist()) == ([5, 7], [[1, 2], [3, 4]])
+    pq.write_table(pa.table({"count": [5, 7], "label": ["b", "a"], "v": [[1.0], [2.0]]}), tmp_path / "v.parquet")
+    loaded = Embeddings.load(tmp_path / "v.parquet")
+    assert list(loaded.keys) == ["b", "a"] and loaded.counts is not None and loaded.counts.tolist() == [5, 7]
     for bad in ({"id": ["a", "b"], "v": [[1.0], [1.0, 2.0]]}, {"id": ["a"], "v": [None]}, {"id": ["a"], "v": [1.0]}):
         pq.write_table(pa.table(bad), tmp_path / "bad.parquet")
         with pytest.raises(FormatError):
