@@ -253,7 +253,7 @@ def test_cache_and_result_share_a_disk(is_one_disk: bool, tmp_path: Path, monkey
 def test_the_best_epoch_is_kept_beside_the_rows(model: str, columns: int) -> None:
     arguments = ["estimate", model, "--rows", "50000", "--items", "100000", "--dim", "100", "--json", "--quiet"]
     plain, validated = (
-        json.loads(CliRunner().invoke(app, [*arguments, *more]).stdout) for more in ([], ["--validate", "pairs.tsv"])
+        json.loads(CliRunner().invoke(app, [*arguments, *more]).stdout) for more in ([], ["--validate", __file__])
     )
     copy = sum(4 * table["rows"] * table["columns"] for table in plain["tables"].values())
     assert copy >= 4 * 50_000 * columns
@@ -262,3 +262,43 @@ def test_the_best_epoch_is_kept_beside_the_rows(model: str, columns: int) -> Non
     for name in ("memory", "disk"):
         assert validated[name] == plain[name] | {"best epoch": copy}
     assert "--validate" in CliRunner().invoke(app, ["estimate", model, "--help"]).stdout
+
+
+@pytest.mark.parametrize(
+    ("model", "hosts", "numbers"), [("skipgram", "1", 200), ("skipgram", "8", 200), ("complex", "1", 101)]
+)
+def test_a_plan_counts_the_best_epoch(model: str, hosts: str, numbers: int) -> None:
+    shape = ["--rows", "50000", "--dim", "100", "--hosts", hosts]
+    if model == "skipgram":
+        shape += ["--tokens", "1M", "--items-per-s", "1M"]
+    plain, validated = (planned(*shape, *more, model=model)["host"] for more in ([], ["--validate", __file__]))
+    copy = 4 * 50_000 * numbers
+    for name in ("memory", "disk"):
+        parts = {part: size for part, size in validated[name].items() if part not in ("process", "best epoch")}
+        assert validated[name]["best epoch"] == copy
+        assert parts == {part: size for part, size in plain[name].items() if part != "process"}
+        assert validated[f"{name}{'_peak' * (name == 'disk')}_bytes"] == sum(validated[name].values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("skipgram", "--memory", "5GB", "--validate", __file__), "leave out --memory, or --validate"),
+        (("skipgram", "--memory", "5GB", "--objective", "hierarchical"), "memory is for skip-gram with negative"),
+        (("complex", "--staleness-bound", "4"), "staleness_bound is for tables larger than memory"),
+        (("complex", "--validate", "missing.tsv"), "There is no file missing.tsv"),
+        (("complex", "--config", "run.toml"), "any2vec estimate is for one host: leave out hosts"),
+    ],
+)
+def test_no_run_is_estimated_that_training_refuses(
+    arguments: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("run.toml").write_text("hosts = 4\n")
+    result = CliRunner().invoke(app, ["estimate", *arguments, "--rows", "1000", "--quiet"])
+    assert (result.exit_code, result.stdout) == (2, "") and said in result.stderr
+
+
+def test_no_budget_is_ignored_by_a_plan() -> None:
+    result = run(*SHAPE, "--memory", "600MB")
+    assert (result.exit_code, result.stdout) == (2, "") and "see any2vec estimate, which lays rows out" in result.stderr

@@ -213,7 +213,8 @@ class Task(ABC):
         has_order = "order" in self.options_of(spec.model.name).get("storage", ())
         order = spec.storage.order_of(spec.model) if has_order else ""
         about = {"dim": spec.model.dim, "epochs": spec.run.epochs or spec.model.default_epochs}
-        return size.as_dict(plan, order, process_bytes=process, threads=threads) | about
+        found = size.as_dict(plan, order, process_bytes=process, threads=threads) | about
+        return with_best(found, found["tables"], spec)
 
     def plan(self, spec: RunSpec, shape: Any, machines: Any, stage: Stage) -> Forecast:
         """What a run over hosts needs, takes and sends; shape, machines: of `planning`."""
@@ -291,6 +292,19 @@ class Task(ABC):
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         """What the summary says of this task alone, as (name, value) for people."""
         return []
+
+
+def with_best(found: dict[str, Any], tables: Mapping[str, Any], spec: RunSpec) -> dict[str, Any]:
+    """An estimate, with the copy of the best epoch's rows that a run which validates keeps, and its checkpoint has."""
+    if spec.run.validate is None:
+        return found
+    copy = sum(4 * table["rows"] * table["columns"] for table in tables.values())
+    sums = ("memory_bytes", "anonymous_bytes", "fixed_bytes", "disk_peak_bytes")
+    return (
+        found
+        | {name: found[name] + copy for name in sums if name in found}
+        | {name: found[name] | {"best epoch": copy} for name in ("memory", "disk")}
+    )
 
 
 def refuse_absent(task: Task, spec: RunSpec) -> None:
