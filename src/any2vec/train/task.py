@@ -17,6 +17,7 @@ from any2vec.options.hosts import HostOptions
 from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
+from any2vec.plan.cost.size import BEST, with_former
 from any2vec.registry import Registry, loaded
 from any2vec.train.run_folder import claim_folder
 
@@ -299,11 +300,12 @@ def with_best(found: dict[str, Any], tables: Mapping[str, Any], spec: RunSpec) -
     if spec.run.validate is None:
         return found
     copy = sum(4 * table["rows"] * table["columns"] for table in tables.values())
-    sums = ("memory_bytes", "anonymous_bytes", "fixed_bytes", "disk_peak_bytes")
+    sums = ("memory_bytes", "anonymous_bytes", "fixed_bytes")
+    disk = with_former(found["disk"] | {BEST: copy})
     return (
         found
         | {name: found[name] + copy for name in sums if name in found}
-        | {name: found[name] | {"best epoch": copy} for name in ("memory", "disk")}
+        | {"memory": found["memory"] | {BEST: copy}, "disk": disk, "disk_peak_bytes": sum(disk.values())}
     )
 
 

@@ -198,7 +198,7 @@ def plan_command(task: Task, model: str) -> Any:
         "the speed of one thread (or takes --items-per-s); everything else is modeled. Accepts all options of train; "
         "those that change no plan are not listed."
     )
-    return with_flags(guarded(plan), own | planning_flags(task.name, model, "validate"))
+    return with_flags(guarded(plan), own | planning_flags(task.name, model))
 
 
 plan = model_group(
