@@ -426,7 +426,7 @@ def test_a_decimal_comma_splits_no_columns(text: str, tmp_path: Path) -> None:
     """It made nodes `1;2;0` and `5`. Weights are written with a point, and the sentence shows the one that is not."""
     path = tmp_path / "edges"
     path.write_text(text)
-    with pytest.raises(DataError, match="line 1: the weight '-?0,5' is not a number"):
+    with pytest.raises(DataError, match=r"line 1: the weight '-?0,5' is not a number"):
         read_graph(str(path), cache_dir=tmp_path / "cache")
     plain = read_graph(str(path), GraphOptions(weighted=False), cache_dir=tmp_path / "cache")
     assert (len(plain), plain.report.num_edges) == (3, 2)

@@ -24,7 +24,7 @@ _SAMPLE_BYTES = 1 << 18
 _SHOWN_BYTES = 40
 _POWERS = 10.0 ** np.arange(23)
 _DECIMAL_COMMA = re.compile(rb"(?:[^,;]+;[^,;]+; *|-?\d+ +-?\d+ +)[-+]?\d+,\d+(?:[; ]|$)")
-"""a line whose third column is a number with a decimal comma, behind two that semicolons split, or integers and spaces"""
+"""a line whose third column is a number with a decimal comma, behind two split by semicolons, or integers by spaces"""
 WORDS_OF_SRC = {"src", "source", "from", "fromnodeid", "node1", "node_1", "id1", "id_1", "head", "head_id"}
 WORDS_OF_DST = {"dst", "target", "to", "tonodeid", "node2", "node_2", "id2", "id_2", "tail", "tail_id", "destination"}
 """names of columns, in small letters"""
