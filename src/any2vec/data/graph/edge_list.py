@@ -246,7 +246,9 @@ def guess_form(text: np.ndarray, name: str, options: GraphOptions) -> EdgeForm:
     if not sample:
         raise DataError(NO_EDGES.format(name))
     if any(b"\r" in line for line in sample):
-        raise DataError(f"{name} has carriage returns within its lines; end lines by line feeds, which may follow them.")
+        raise DataError(
+            f"{name} has carriage returns within its lines; end lines by line feeds, which may follow them."
+        )
     mark = DELIMITERS.get(options.delimiter, options.delimiter) if options.delimiter else guess_delimiter(sample)
     delimiter = 0 if mark == " " else ord(mark)
     begins, ends = np.empty((len(sample), 3), np.int64), np.empty((len(sample), 3), np.int64)
