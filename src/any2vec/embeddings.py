@@ -186,7 +186,7 @@ class Embeddings:
         """What to ask for instead. Rows of clicks are `column=value`, or `column#bucket` where values are hashed."""
         known = self.keys.by_name()
         column, is_value, _ = key.partition("=")
-        if is_value and f"{column}#0" in known:
+        if is_value and any(one.startswith(f"{column}#") for one in known):  # a search may hold but those seen
             return (
                 f': the values of {column} are hashed, and its rows are {column}#0 and so on; ids = "vocabulary" in '
                 "the schema keeps the names"

@@ -106,6 +106,13 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
         "not TOML",
     ),
     ("walk: no edges", b"# nothing\n", ["walk", "in", "--out", "out", "--quiet"], "edge"),
+    (
+        "walks: options of graphs",
+        None,
+        ["train", "deepwalk", "walks", "--out", "out", "--directed"],
+        "of reading graphs",
+    ),
+    ("one node", b"a a\n", ["train", "deepwalk", "in", "--out", "out", "--quiet"], "at least 2"),
     ("walk: out exists", b"a b\n", ["walk", "in", "--out", "taken", "--quiet"], "--overwrite"),
     ("split: share", b"a b\nb c\n", ["split", "in", "--out", "out", "--test-share", "1.5", "--quiet"], "share"),
     ("nearest: unknown word", None, ["nearest", "vectors", "dgo"], "dog"),

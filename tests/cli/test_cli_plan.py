@@ -110,6 +110,18 @@ def test_dense_layers_are_planned_with_the_state_of_their_optimizer() -> None:
     assert sizes[1] - sizes[0] == sizes[2] - sizes[1] > 0
 
 
+def test_rank_0_gathers_the_rows_of_all_servers() -> None:
+    pytest.importorskip("torch", reason="models of clicks need torch")
+    asked = ["--rows", "1M", "--items-per-s", "1M", "--dim", "15", "--optimizer", "adagrad"]
+    table = 4 * 16 * 1_000_000
+    for hosts, gathered in (("1", {}), ("4", {"rows gathered": 3 * table})):
+        for more, kept in (([], {}), (["--validate", "0.1"], {"best epoch": table})):
+            found = planned(*asked, "--hosts", hosts, *more, model="dlrm")
+            assert found["rank_0_memory"] == gathered | kept
+            assert sum(found["server_memory"][name] for name in ("values", "state")) == table // int(hosts)
+    assert "rank 0 besides" in run(*asked, "--hosts", "4", model="dlrm").stdout
+
+
 def test_people_read_a_table() -> None:
     result = run(*SHAPE, "--hosts", "8", "--threads", "4", "--bits", "16")
     assert result.exit_code == 0
@@ -250,15 +262,60 @@ def test_cache_and_result_share_a_disk(is_one_disk: bool, tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize(("model", "columns"), [("skipgram", 200), ("complex", 100)])
-def test_the_best_epoch_is_kept_beside_the_rows(model: str, columns: int) -> None:
+def test_the_best_epoch_is_kept_beside_the_rows(model: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "process_bytes", lambda: 300_000_000)
     arguments = ["estimate", model, "--rows", "50000", "--items", "100000", "--dim", "100", "--json", "--quiet"]
     plain, validated = (
-        json.loads(CliRunner().invoke(app, [*arguments, *more]).stdout) for more in ([], ["--validate", "pairs.tsv"])
+        json.loads(CliRunner().invoke(app, [*arguments, *more]).stdout) for more in ([], ["--validate", __file__])
     )
     copy = sum(4 * table["rows"] * table["columns"] for table in plain["tables"].values())
     assert copy >= 4 * 50_000 * columns
-    for name in ("memory_bytes", "disk_peak_bytes"):
-        assert validated[name] == plain[name] + copy
-    for name in ("memory", "disk"):
-        assert validated[name] == plain[name] | {"best epoch": copy}
+    assert validated["memory_bytes"] == plain["memory_bytes"] + copy
+    assert validated["memory"] == plain["memory"] | {"best epoch": copy}
+    # A checkpoint has both copies, and two checkpoints lie there while the later one is written.
+    checkpoint, disk = plain["disk"]["checkpoint"] + copy, validated["disk"]
+    beside = disk["result"] + disk["checkpoint"] + disk["best epoch"] + disk["while a checkpoint is replaced"]
+    assert disk["best epoch"] == copy and checkpoint == 2 * copy and beside == 2 * checkpoint
+    assert validated["disk_peak_bytes"] == sum(disk.values()) >= beside
     assert "--validate" in CliRunner().invoke(app, ["estimate", model, "--help"]).stdout
+
+
+@pytest.mark.parametrize(
+    ("model", "hosts", "numbers"), [("skipgram", "1", 200), ("skipgram", "8", 200), ("complex", "1", 101)]
+)
+def test_a_plan_counts_the_best_epoch(model: str, hosts: str, numbers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "process_bytes", lambda: 300_000_000)
+    shape = ["--rows", "50000", "--dim", "100", "--hosts", hosts]
+    if model == "skipgram":
+        shape += ["--tokens", "1M", "--items-per-s", "1M"]
+    plain, validated = (planned(*shape, *more, model=model)["host"] for more in ([], ["--validate", __file__]))
+    copy = 4 * 50_000 * numbers
+    for name in ("memory", "disk"):
+        assert validated[name]["best epoch"] == copy
+        added = {part for part in validated[name] if validated[name][part] != plain[name].get(part)}
+        assert added == {"best epoch", *(["while a checkpoint is replaced"] if name == "disk" else [])}
+        assert validated[f"{name}{'_peak' * (name == 'disk')}_bytes"] == sum(validated[name].values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("skipgram", "--memory", "5GB", "--validate", __file__), "leave out --memory, or --validate"),
+        (("skipgram", "--memory", "5GB", "--objective", "hierarchical"), "memory is for skip-gram with negative"),
+        (("complex", "--staleness-bound", "4"), "staleness_bound is for tables larger than memory"),
+        (("complex", "--validate", "missing.tsv"), "There is no file missing.tsv"),
+        (("complex", "--config", "run.toml"), "any2vec estimate is for one host: leave out hosts"),
+    ],
+)
+def test_no_run_is_estimated_that_training_refuses(
+    arguments: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("run.toml").write_text("hosts = 4\n")
+    result = CliRunner().invoke(app, ["estimate", *arguments, "--rows", "1000", "--quiet"])
+    assert (result.exit_code, result.stdout) == (2, "") and said in result.stderr
+
+
+def test_no_budget_is_ignored_by_a_plan() -> None:
+    result = run(*SHAPE, "--memory", "600MB")
+    assert (result.exit_code, result.stdout) == (2, "") and "see any2vec estimate, which lays rows out" in result.stderr

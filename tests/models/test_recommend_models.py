@@ -193,6 +193,17 @@ def test_a_result_is_opened_from_its_folder(model: Any, tmp_path: Path) -> None:
         Recommender.load(tmp_path)
 
 
+def test_the_vectors_of_users_open_by_the_names_of_users(tmp_path: Path) -> None:
+    """As many users as items: the vocabulary beside them, that of the items, would fit, too."""
+    pairs = [(5, "tea"), (5, "cup"), (7, "cup")]
+    for user in (str, int):
+        kept = any2vec.fit("als", {"user": [user(who) for who, _ in pairs], "item": [what for _, what in pairs]},
+                           epochs=1, threads=1, out=tmp_path / user.__name__).scorer  # fmt: skip
+        found = any2vec.Embeddings.load(tmp_path / user.__name__ / "users.safetensors")
+        assert list(found) == [user(5), user(7)] == list(kept.users)
+        assert np.array_equal(found.vectors, kept.user_vectors)
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet", "frame"])
 def test_tables_are_read_by_the_columns_of_training(form: str, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")

@@ -179,6 +179,15 @@ def test_rows_of_ngrams_count() -> None:
     assert refused.exit_code == 2 and "any2vec plan is not for ngram: it trains on one host" in refused.stderr
 
 
+def test_rows_of_ngrams_that_words_share_count_once(tmp_path: Path) -> None:
+    """<abc> and <abd> have five n-grams of three letters."""
+    (tmp_path / "text.txt").write_text("abc abd abc\n" * 5)
+    read = ("--min-count", "1", "--min-n", "3", "--max-n", "3", "--cache-dir", str(tmp_path / "cache"))
+    found: Any = run("estimate", "ngram", str(tmp_path / "text.txt"), "--dim", "8", *read)
+    assert found["tables"]["n-grams"] == {"rows": 5, "columns": 8}
+    assert found["memory"]["n-grams of words"] == 4 * 2_000_000, "a row for each bucket"
+
+
 @needs_torch
 def test_rows_of_clicks_count() -> None:
     found: Any = run("estimate", "dlrm", "--rows", "1M", "--dim", "15", "--optimizer", "adagrad")

@@ -419,3 +419,21 @@ def test_the_first_edge_is_a_header_only_when_it_must_be(text: str, edges: int, 
     assert report.num_edges == edges
     first, lines = text.split("\n")[0], text.count("\n")
     assert report.header == (first if lines > edges else "")
+
+
+@pytest.mark.parametrize("text", ["1;2;0,5\n2;3;1,25\n", "a;b c;-0,5\nb c;d;2,0\n", "1 2 0,5\n2 3 1,5\n"])
+def test_a_decimal_comma_splits_no_columns(text: str, tmp_path: Path) -> None:
+    """It made nodes `1;2;0` and `5`. Weights are written with a point, and the sentence shows the one that is not."""
+    path = tmp_path / "edges"
+    path.write_text(text)
+    with pytest.raises(DataError, match=r"line 1: the weight '-?0,5' is not a number"):
+        read_graph(str(path), cache_dir=tmp_path / "cache")
+    plain = read_graph(str(path), GraphOptions(weighted=False), cache_dir=tmp_path / "cache")
+    assert (len(plain), plain.report.num_edges) == (3, 2)
+
+
+@pytest.mark.parametrize("text", ["user 1,2\nuser 2,3\n", "a;b,c\nd;e,f\n", "1,2,0.5\n2,3,1\n", "a;b;1,c2\nd;e;2,c3\n"])
+def test_commas_between_ids_split_columns(text: str, tmp_path: Path) -> None:
+    """Whatever else stands in the ids."""
+    (tmp_path / "edges").write_text(text)
+    assert read_graph(str(tmp_path / "edges"), cache_dir=tmp_path / "cache").row(text.split(",")[0]) is not None

@@ -46,6 +46,7 @@ from any2vec.errors import Any2VecError, DataError
         (b"0 1\n\x00\x01\x02\n", "NUL byte"),
         ("0 1\n1 2\n".encode("utf-16"), "NUL byte"),
         (b"0 1 3e38\n0 1 3e38\n", "beyond float32"),
+        (b"0 1\r2 3\r", "carriage returns within its lines"),
     ],
 )  # fmt: skip
 def test_message(text: bytes, said: str, tmp_path: Path) -> None:

@@ -369,5 +369,9 @@ def test_the_command_writes_the_same_file(method: str, tmp_path: Path) -> None:
     assert (reported["hosts"], reported["partition"]) == (3, method)
     assert reported["edge_cut"] > 0 and reported["messages"] > 0 and reported["largest_part_bytes"] > 0
     assert reported["bytes_per_step"] == pytest.approx(sum(reported["bytes_by_kind"].values()) / reported["steps"])
+    walk.remove("--json")
+    shown = runner.invoke(app, [*walk, "--out", str(tmp_path / "shown"), "--logical-hosts", "3", "--partition", method])
+    assert shown.exit_code == 0, shown.output
+    assert f"3 logical, {method}" in shown.output and f"{reported['messages']:,} messages" in shown.output
     done = runner.invoke(app, [*walk, "--out", str(tmp_path / "x"), "--partition", "hash"])
     assert done.exit_code == 2 and "--logical-hosts" in done.output

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,19 @@ if TYPE_CHECKING:
     from any2vec.data.io.arrow import TableReader, pa
 
 
+def _typed(keys: Sequence[str], meta: dict[str, Any], are_integers: bool) -> dict[str, Any]:
+    """The metadata, which say that keys are integers only of those of int64: names may have taken their place since."""
+    meta = {name: value for name, value in meta.items() if name != INTEGERS}
+    return meta | {INTEGERS: True} if are_integers and all(map(_is_integer, keys)) else meta
+
+
+def _is_integer(key: str) -> bool:
+    try:
+        return str(number := int(key)) == key and -(1 << 63) <= number < 1 << 63
+    except ValueError:
+        return False
+
+
 def _keys_beside(path: Path) -> tuple[LineKeys, np.ndarray | None] | None:
     for candidate in (beside(path), path.with_name("vocabulary.tsv")):
         if candidate.is_file():
@@ -34,15 +47,17 @@ def _keys_beside(path: Path) -> tuple[LineKeys, np.ndarray | None] | None:
 def read_safetensors(path: Path, mmap: bool) -> Table:
     """A safetensors file with `<stem>.vocabulary.tsv` or `vocabulary.tsv` beside it; rows: "input", or the only one.
 
-    Of the relations of a run (`relations.tsv` beside them): their rows from head to tail, which are the first.
+    Of the relations of a run (`relations.tsv` beside them): their rows from head to tail, which are the first. Of its
+    users (`users.tsv`): their rows.
     """
     tensors, metadata = safetensors_file.read_safetensors(path, mmap)
-    is_run = "relations" in tensors and path.with_suffix(".tsv").is_file()
-    found = read_vocabulary(path.with_suffix(".tsv")) if is_run else _keys_beside(path)
+    own_keys = path.with_suffix(".tsv")  # the vocabulary of a run's folder is that of its entities or items
+    part = next((name for name in ("relations", "users") if name in tensors), None) if own_keys.is_file() else None
+    found = read_vocabulary(own_keys) if part else _keys_beside(path)
     if found is None:
         raise FormatError(f"{path.name}: its keys are missing: expected {beside(path).name} beside it, a key a line.")
-    if is_run:
-        tensors = {"relations": tensors["relations"][: len(found[0])]}
+    if part:
+        tensors = {part: tensors[part][: len(found[0])] if part == "relations" else tensors[part]}
     if "input" not in tensors and len(tensors) != 1:
         raise FormatError(f"{path.name}: expected a matrix named 'input'; it holds {sorted(tensors) or 'none'}.")
     vectors = tensors["input"] if "input" in tensors else next(iter(tensors.values()))
@@ -50,8 +65,10 @@ def read_safetensors(path: Path, mmap: bool) -> Table:
         meta = parse_json(metadata.get("any2vec", "{}"))
     except (ValueError, TypeError):
         meta = {}
+    meta = meta if isinstance(meta, dict) else {}
     output = tensors.get("output") if "input" in tensors else None
-    return Table(found[0], vectors, output, found[1], meta if isinstance(meta, dict) else {})
+    are_integers = meta.get("integer_users" if part == "users" else INTEGERS) is True
+    return Table(found[0], vectors, output, found[1], _typed(found[0], meta, are_integers))
 
 
 def write_safetensors(path: Path, table: Table, dtype: str) -> None:
@@ -82,7 +99,7 @@ def read_npy(path: Path, mmap: bool) -> Table:
 def write_npy(path: Path, table: Table, dtype: str) -> None:
     """Write the vectors alone (no output rows); the keys are written beside by `formats.write`."""
     with path.open("wb") as file:
-        np.save(file, to_float16(table.vectors, path.name) if dtype == "float16" else table.vectors)
+        np.save(file, to_float16(table.vectors, "vectors") if dtype == "float16" else table.vectors)
 
 
 def read_npz(path: Path, mmap: bool) -> Table:
@@ -102,8 +119,9 @@ def read_npz(path: Path, mmap: bool) -> Table:
         raise FormatError(f"{path.name}: 'counts' must be whole numbers.")
     output = _matrix(arrays["output"], path.name) if "output" in arrays else None
     counts = None if counts is None else counts.astype(np.int64)
-    meta = {INTEGERS: True} if keys.dtype.kind in "iu" else {}
-    return Table([str(key) for key in keys.tolist()], _matrix(arrays["vectors"], path.name), output, counts, meta)
+    names = [str(key) for key in keys.tolist()]
+    meta = _typed(names, {}, keys.dtype.kind in "iu")
+    return Table(names, _matrix(arrays["vectors"], path.name), output, counts, meta)
 
 
 def write_npz(path: Path, table: Table, dtype: str) -> None:
@@ -181,16 +199,17 @@ def write_arrow(path: Path, table: Table, dtype: str) -> None:
 
 def _choose(schema: pa.Schema, where: str) -> tuple[str, str]:
     """The names of the columns of keys and of vectors."""
-    from any2vec.data.io.arrow import is_list, pa
+    from any2vec.data.io.arrow import is_list, is_text, pa
 
     def is_vector(kind: pa.DataType) -> bool:
         return is_list(kind) and (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
 
     def is_key(kind: pa.DataType) -> bool:
-        return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)
+        return is_text(kind) or pa.types.is_integer(kind)
 
     def pick(names: tuple[str, ...], fits: Any) -> str | None:
         fitting = [field.name for field in schema if fits(field.type) and schema.names.count(field.name) == 1]
+        fitting.sort(key=lambda name: name == "count")  # how often a key came is its key only where there is no other
         return next((name for name in names if name in fitting), fitting[0] if fitting else None)
 
     key, vector = pick(_KEY_NAMES, is_key), pick(_VECTOR_NAMES, is_vector)
@@ -230,6 +249,8 @@ def _collect(table: TableReader, where: str) -> Table:
             rows = _rows(batch[name], known.dim if known else None, where)
             matrices.setdefault(name, GrowingMatrix(rows.shape[1])).append(rows)
         if has_count:
+            if batch["count"].null_count:
+                raise FormatError(f"{where}: a count is missing (null).")
             counts.append(batch["count"].to_numpy(zero_copy_only=False).astype(np.int64))
     if not matrices:
         raise FormatError(f"{where}: there are no rows in it.")
@@ -239,9 +260,7 @@ def _collect(table: TableReader, where: str) -> Table:
         meta = {}
     output = matrices["output"].finish() if "output" in matrices else None
     rows = matrices[vector].finish()
-    meta = meta if isinstance(meta, dict) else {}
-    if pa.types.is_integer(schema.field(key).type):
-        meta[INTEGERS] = True
+    meta = _typed(keys, meta if isinstance(meta, dict) else {}, pa.types.is_integer(schema.field(key).type))
     return Table(keys, rows, output, np.concatenate(counts) if counts else None, meta)
 
 

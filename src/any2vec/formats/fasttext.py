@@ -16,6 +16,7 @@ Legend: V words, H buckets, D dim, G rows of n-grams, B words of a block.
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,26 @@ def _means_of_grams(keys: Keys, encoder: dict[str, np.ndarray], options: dict[st
         compose_words(
             subwords, zero_BD, np.arange(block, dtype=np.int32), gram_N, first_B1, mean_BD, np.empty_like(mean_BD)
         )
-        yield first, mean_BD, np.diff(first_B1).astype(np.float32)
+        grams_B = np.diff(first_B1)
+        for place in np.flatnonzero(grams_B == MOST_GRAMS):  # fastText counts those of a long word to the last
+            bucket_N = _buckets(text_B[bounds[place] : bounds[place + 1]].tobytes(), options)
+            row_N, grams_B[place] = row_H[bucket_N], len(bucket_N)
+            mean_BD[place] = gram_GD[row_N[row_N >= 0]].sum(axis=0) / np.float32(1 + len(bucket_N))
+        yield first, mean_BD, grams_B.astype(np.float32)
+
+
+def _buckets(word: bytes, options: dict[str, Any]) -> np.ndarray:
+    """The buckets of all n-grams of a word, int64, as `list_buckets` finds the first MOST_GRAMS of them."""
+    marked, found = b"<" + word + b">", []
+    starts = [place for place, byte in enumerate(marked) if byte & 0xC0 != 0x80] + [len(marked)]
+    for first, start in enumerate(starts[:-1]):
+        code = 2166136261
+        for size, (begin, stop) in enumerate(pairwise(starts[first : first + options["max_n"] + 1]), 1):
+            for byte in marked[begin:stop]:
+                code = ((code ^ (byte if byte < 128 else byte | 0xFFFFFF00)) * 16777619) & 0xFFFFFFFF
+            if size >= options["min_n"] and not (size == 1 and (start == 0 or stop == len(marked))):
+                found.append(code % options["buckets"])
+    return np.array(found, np.int64)
 
 
 def write(path: Path, table: Table, dtype: str) -> None:

@@ -212,7 +212,12 @@ def write_word2vec(path: Path, table: Table, dtype: str) -> None:
 
 
 def write_glove(path: Path, table: Table, dtype: str) -> None:
-    """Write GloVe text (no first line of sizes)."""
+    """Write GloVe text (no first line of sizes). InputError for a key with a blank, or a first one with a mark."""
+    if (first := table.keys[0]).startswith("\ufeff"):
+        raise InputError(
+            f"key {first!r} begins with a byte-order mark, which readers drop at the start of a 'glove' file; "
+            "use 'folder', 'safetensors' or 'parquet', or rename the key."
+        )
     with path.open("wb") as file:
         file.writelines(_lines(table, "glove"))
 

@@ -17,6 +17,7 @@ from any2vec.options.hosts import HostOptions
 from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
+from any2vec.plan.cost.size import BEST, with_former
 from any2vec.registry import Registry, loaded
 from any2vec.train.run_folder import claim_folder
 
@@ -213,7 +214,8 @@ class Task(ABC):
         has_order = "order" in self.options_of(spec.model.name).get("storage", ())
         order = spec.storage.order_of(spec.model) if has_order else ""
         about = {"dim": spec.model.dim, "epochs": spec.run.epochs or spec.model.default_epochs}
-        return size.as_dict(plan, order, process_bytes=process, threads=threads) | about
+        found = size.as_dict(plan, order, process_bytes=process, threads=threads) | about
+        return with_best(found, found["tables"], spec)
 
     def plan(self, spec: RunSpec, shape: Any, machines: Any, stage: Stage) -> Forecast:
         """What a run over hosts needs, takes and sends; shape, machines: of `planning`."""
@@ -291,6 +293,20 @@ class Task(ABC):
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         """What the summary says of this task alone, as (name, value) for people."""
         return []
+
+
+def with_best(found: dict[str, Any], tables: Mapping[str, Any], spec: RunSpec) -> dict[str, Any]:
+    """An estimate, with the copy of the best epoch's rows that a run which validates keeps, and its checkpoint has."""
+    if spec.run.validate is None:
+        return found
+    copy = sum(4 * table["rows"] * table["columns"] for table in tables.values())
+    sums = ("memory_bytes", "anonymous_bytes", "fixed_bytes")
+    disk = with_former(found["disk"] | {BEST: copy})
+    return (
+        found
+        | {name: found[name] + copy for name in sums if name in found}
+        | {"memory": found["memory"] | {BEST: copy}, "disk": disk, "disk_peak_bytes": sum(disk.values())}
+    )
 
 
 def refuse_absent(task: Task, spec: RunSpec) -> None:

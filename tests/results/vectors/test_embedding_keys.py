@@ -13,7 +13,7 @@ import pytest
 
 import any2vec
 from any2vec.embeddings import Embeddings
-from any2vec.errors import InputError, UnknownKeyError
+from any2vec.errors import FormatError, InputError, UnknownKeyError
 
 
 def words() -> Embeddings:
@@ -88,6 +88,16 @@ def test_integer_keys_stay_integers_in_files(tmp_path: Path, name: str) -> None:
     assert list(again) == [7, 5, -3] and again.meta == {} and 5 in again and "5" in again
     words().save(tmp_path / f"words-{name}")
     assert list(Embeddings.load(tmp_path / f"words-{name}")) == ["rain", "snow", "hail", "chair"]
+
+
+def test_names_where_the_metadata_say_integers_are_refused(tmp_path: Path) -> None:
+    numbers().save(tmp_path / "run")
+    vocabulary = tmp_path / "run" / "vocabulary.tsv"
+    vocabulary.write_text(vocabulary.read_text().replace("7", "seven"))
+    damaged = Embeddings.load(tmp_path / "run")
+    for ask in (list, lambda found: found.keys[0], lambda found: found.keys[:2]):
+        with pytest.raises(FormatError, match="'seven' is no integer"):
+            ask(damaged)
 
 
 def test_integer_keys_stay_integers_in_gensim() -> None:

@@ -81,6 +81,9 @@ def test_unknown_key_of_clicks() -> None:
         InputError, match=r'7 keys: the values of user are hashed, and its rows are user#0.*"vocabulary"'
     ):
         embeddings.nearest("user=ann")
+    seen = Embeddings([key for key in keys if key != "user#0"], np.eye(len(keys) - 1, dtype=np.float32))
+    with pytest.raises(InputError, match=r"6 keys: the values of user are hashed"):
+        seen.nearest("user=ann")
     with pytest.raises(InputError, match=r"'product=tepot' is not among the 7 keys; nearest spellings: product=teapot"):
         embeddings.nearest("product=tepot")
 

@@ -108,6 +108,13 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path, format: str) -
     assert_same(Embeddings.load(path), toy(), format)
 
 
+def test_glove_refuses_a_first_key_whose_mark_readers_drop(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="byte-order mark"):
+        Embeddings(["\ufeffthe", "a"], np.eye(2)).save(tmp_path / "v.glove")
+    Embeddings(["a", "\ufeffthe"], np.eye(2)).save(tmp_path / "v.glove")
+    assert list(Embeddings.load(tmp_path / "v.glove")) == ["a", "\ufeffthe"]
+
+
 @pytest.mark.parametrize("format", [name for name, known in FORMATS.items() if known.has_half and name in NAMES])
 def test_float16_on_request(tmp_path: Path, format: str) -> None:
     embeddings = Embeddings(["a", "b"], [[0.1, 2.0], [-3.3, 0.0]], counts=[2, 1])
@@ -310,10 +317,57 @@ def test_columns_of_other_writers(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [5, 7], "embedding": [[1.0, 2.0], [3.0, 4.0]]}), tmp_path / "v.parquet")
     loaded = Embeddings.load(tmp_path / "v.parquet")
     assert (list(loaded.keys), loaded.vectors.tolist()) == ([5, 7], [[1, 2], [3, 4]])
+    pq.write_table(pa.table({"count": [5, 7], "label": ["b", "a"], "v": [[1.0], [2.0]]}), tmp_path / "v.parquet")
+    loaded = Embeddings.load(tmp_path / "v.parquet")
+    assert list(loaded.keys) == ["b", "a"] and loaded.counts is not None and loaded.counts.tolist() == [5, 7]
     for bad in ({"id": ["a", "b"], "v": [[1.0], [1.0, 2.0]]}, {"id": ["a"], "v": [None]}, {"id": ["a"], "v": [1.0]}):
         pq.write_table(pa.table(bad), tmp_path / "bad.parquet")
         with pytest.raises(FormatError):
             Embeddings.load(tmp_path / "bad.parquet")
+
+
+def test_columns_of_categories_and_of_views(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import feather
+
+    rows = pa.array([[1.0, 2.0], [3.0, 4.0]])
+    for kind in (pa.dictionary(pa.int8(), pa.string()), pa.string_view()):  # of pandas' and of polars' files
+        table = pa.table({"word": pa.array(["b", "a"]).cast(kind), "vector": rows})
+        feather.write_feather(table, tmp_path / "v.arrow", compression="uncompressed")
+        loaded = Embeddings.load(tmp_path / "v.arrow")
+        assert (list(loaded.keys), loaded.vectors.tolist()) == (["b", "a"], [[1, 2], [3, 4]])
+
+
+def test_a_missing_count_is_refused(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"key": ["a", "b"], "vector": [[1.0], [2.0]], "count": [3, None]}), tmp_path / "v.parquet")
+    with pytest.raises(FormatError, match="count is missing"):
+        Embeddings.load(tmp_path / "v.parquet")
+
+
+@pytest.mark.parametrize("format", ["parquet", "safetensors"])
+def test_names_may_take_the_place_of_integer_keys(tmp_path: Path, format: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / NAMES[format]
+    Embeddings([7, 5], np.eye(2)).save(path)
+    if format == "parquet":  # whose metadata stay
+        pq.write_table(pq.read_table(path).set_column(0, "key", pa.array(["ann", "bo"])), path)
+    else:
+        (tmp_path / f"{path.stem}.vocabulary.tsv").write_text("ann\nbo\n")
+    assert list(Embeddings.load(path)) == ["ann", "bo"]
+
+
+def test_integers_beyond_int64_are_kept_as_text(tmp_path: Path) -> None:
+    np.savez(tmp_path / "v.npz", keys=np.array([1, 2**64 - 1], np.uint64), vectors=np.eye(2))
+    loaded = Embeddings.load(tmp_path / "v.npz")
+    assert list(loaded) == ["1", "18446744073709551615"] and 2**64 - 1 in loaded
+    for name in ("again.npz", "again.parquet"):
+        loaded.save(tmp_path / name)
+        assert list(Embeddings.load(tmp_path / name)) == list(loaded)
 
 
 def test_npy_without_keys_numbers_its_rows(tmp_path: Path) -> None:

@@ -70,6 +70,18 @@ def test_a_file_of_fasttext_is_read(tmp_path: Path) -> None:
         np.testing.assert_allclose(again[word], found[word], atol=1e-5)
 
 
+def test_all_ngrams_of_a_long_word_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    word = "нора-x" * 70  # 1,258 n-grams: more than training takes of a word
+    monkeypatch.setattr("test_fasttext.WORDS", [*WORDS[:3], word])
+    data, own, gram_rows = model_bytes()
+    (tmp_path / "v.bin").write_bytes(data)
+    found = Embeddings.load(tmp_path / "v.bin")
+    expected = np.mean([own[3], *(gram_rows[bucket(gram)] for gram in grams(word))], axis=0)
+    np.testing.assert_allclose(found.vectors[3], expected, atol=1e-6)
+    found.save(tmp_path / "again.bin", format="fasttext")
+    np.testing.assert_allclose(Embeddings.load(tmp_path / "again.bin").vectors, found.vectors, atol=1e-5)
+
+
 def test_a_model_by_hierarchical_softmax_has_no_output_rows(tmp_path: Path) -> None:
     (tmp_path / "v.bin").write_bytes(model_bytes(loss=1)[0])
     assert Embeddings.load(tmp_path / "v.bin").output is None

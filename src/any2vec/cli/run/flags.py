@@ -50,14 +50,10 @@ def model_flags(task_name: str, model: str) -> dict[str, Flag]:
     return kept
 
 
-def planning_flags(task_name: str, model: str, *also: str) -> dict[str, Flag]:
-    """As `model_flags`, for a command that trains nothing: what only a run needs is accepted and not listed.
-
-    also: further flags that change nothing there.
-    """
+def planning_flags(task_name: str, model: str) -> dict[str, Flag]:
+    """As `model_flags`, for a command that trains nothing: what only a run needs is accepted and not listed."""
     flags = model_flags(task_name, model)
-    hidden = {*ONLY_OF_RUNS, *also}
-    return {name: replace(flag, is_hidden=True) if name in hidden else flag for name, flag in flags.items()}
+    return {name: replace(flag, is_hidden=True) if name in ONLY_OF_RUNS else flag for name, flag in flags.items()}
 
 
 def _has(own: Mapping[str, Sequence[str]], group: str, name: str, task: Task) -> bool:

@@ -133,7 +133,7 @@ def _walk(
         ("graph", describe(found.report)),
         ("walks", f"{corpus.num_sentences:,} walks, {corpus.num_tokens:,} nodes on them"),
         ("time", f"{duration(seconds)} ({number(result['steps_per_s'])} steps/s)"),
-        *(distributed.details(method) if distributed is not None else []),
+        *(distributed.metrics(method) if distributed is not None else []),
         ("result", str(out)),
     ]
     show(details("", pairs))

@@ -17,11 +17,10 @@ from any2vec.errors import InputError
 from any2vec.options.planning import ItemShape
 from any2vec.train.registry import models_of
 from any2vec.train.spec import Hooks, RunSpec
-from any2vec.train.task import Task, loaded, refuse_absent
+from any2vec.train.task import Task, check_spread, check_validation, loaded, refuse_absent
 from any2vec.units import duration, number, parts, size
 
 _SHAPE, _MACHINE = "Without an INPUT", "Machines"
-_FLOAT_BYTES = 4
 
 
 def models_for(command: str) -> dict[str, Task]:
@@ -75,9 +74,9 @@ def estimate_command(task: Task, model: str) -> Any:
         **values: Any,
     ) -> None:  # fmt: skip
         spec, shape, _ = asked_run(task, model, inputs, out, config, values, ItemShape)
-        refuse_absent(task, spec)
+        _check(task, spec)
         with Bar(quiet) as bar:
-            found = _with_best(task.estimate(spec, shape, Hooks(stage=bar.stage)), spec)
+            found = task.estimate(spec, shape, Hooks(stage=bar.stage))
         result = found | {"model": model} | _room(spec)
         if as_json:
             print_json(result)
@@ -98,17 +97,19 @@ estimate = model_group(
 )
 
 
-def _with_best(found: dict[str, Any], spec: RunSpec) -> dict[str, Any]:
-    """The estimate, with the copy of the best epoch's rows that a run which validates keeps, and its checkpoint has."""
-    if spec.run.validate is None or found.get("is_in_memory") is False:
-        return found
-    copy = sum(_FLOAT_BYTES * table["rows"] * table["columns"] for table in found["tables"].values())
-    sums = ("memory_bytes", "anonymous_bytes", "disk_peak_bytes")
-    return (
-        found
-        | {name: found[name] + copy for name in sums if name in found}
-        | {name: found[name] | {"best epoch": copy} for name in ("memory", "disk")}
-    )
+def _check(task: Task, spec: RunSpec) -> None:
+    """Raise InputError for what training would refuse, and for hosts that a TOML file asks for."""
+    refuse_absent(task, spec)
+    if (spec.hosts.trainers or 1) > 1:
+        raise InputError("any2vec estimate is for one host: leave out hosts, or see any2vec plan.")
+    check_spread(spec)
+    _check_validation(task, spec)
+    task.check(spec, Hooks())
+
+
+def _check_validation(task: Task, spec: RunSpec) -> None:
+    """Raise InputError or DataError for options of validation that cannot be."""
+    check_validation(spec, "validate" in task.options_of(spec.model.name).get("run", ()))
 
 
 def _room(spec: RunSpec) -> dict[str, Any]:
@@ -181,6 +182,7 @@ def plan_command(task: Task, model: str) -> Any:
     ) -> None:
         spec, asked, on = asked_run(task, model, inputs, None, config, values, shape, machines)
         refuse_absent(task, spec)
+        _check_validation(task, spec)
         with Bar(quiet) as bar:
             found = task.plan(spec, asked, on, bar.stage)
         if as_json:
@@ -196,7 +198,7 @@ def plan_command(task: Task, model: str) -> Any:
         "the speed of one thread (or takes --items-per-s); everything else is modeled. Accepts all options of train; "
         "those that change no plan are not listed."
     )
-    return with_flags(guarded(plan), own | planning_flags(task.name, model, "validate"))
+    return with_flags(guarded(plan), own | planning_flags(task.name, model))
 
 
 plan = model_group(

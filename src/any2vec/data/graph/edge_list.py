@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ _SAMPLE_LINES = 64
 _SAMPLE_BYTES = 1 << 18
 _SHOWN_BYTES = 40
 _POWERS = 10.0 ** np.arange(23)
+_DECIMAL_COMMA = re.compile(rb"(?:[^,;]+;[^,;]+; *|-?\d+ +-?\d+ +)[-+]?\d+,\d+(?:[; ]|$)")
+"""a line whose third column is a number with a decimal comma, behind two split by semicolons, or integers by spaces"""
 WORDS_OF_SRC = {"src", "source", "from", "fromnodeid", "node1", "node_1", "id1", "id_1", "head", "head_id"}
 WORDS_OF_DST = {"dst", "target", "to", "tonodeid", "node2", "node_2", "id2", "id_2", "tail", "tail_id", "destination"}
 """names of columns, in small letters"""
@@ -242,6 +245,10 @@ def guess_form(text: np.ndarray, name: str, options: GraphOptions) -> EdgeForm:
     sample = [line.strip() for line in first_lines(text, options.comment)]
     if not sample:
         raise DataError(NO_EDGES.format(name))
+    if any(b"\r" in line for line in sample):
+        raise DataError(
+            f"{name} has carriage returns within its lines; end lines by line feeds, which may follow them."
+        )
     mark = DELIMITERS.get(options.delimiter, options.delimiter) if options.delimiter else guess_delimiter(sample)
     delimiter = 0 if mark == " " else ord(mark)
     begins, ends = np.empty((len(sample), 3), np.int64), np.empty((len(sample), 3), np.int64)
@@ -280,8 +287,12 @@ def first_lines(text: np.ndarray, comment: str) -> list[bytes]:
 
 
 def guess_delimiter(sample: list[bytes]) -> str:
-    """Tab, comma or semicolon where every line has one, in the first between two ids; else white space."""
-    for mark in (b"\t", b",", b";"):
+    """Tab, comma or semicolon where every line has one, in the first between two ids; else white space.
+
+    No comma where it is every line's decimal mark, as in `1;2;0,5` and `1 2 0,5`.
+    """
+    marks = (b"\t", b";") if all(map(_DECIMAL_COMMA.match, sample)) else (b"\t", b",", b";")
+    for mark in marks:
         if all(part.strip() for part in [*sample[0].split(mark), b""][:2]) and all(mark in line for line in sample):
             return mark.decode()
     return " "

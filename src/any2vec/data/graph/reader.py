@@ -21,7 +21,7 @@ from any2vec.types import Stage, as_reading
 if TYPE_CHECKING:
     from any2vec.data.graph.graph import Graph
 
-READER_VERSION = 3
+READER_VERSION = 4
 """counts up when the same bytes would give another graph, so that caches are not trusted"""
 
 

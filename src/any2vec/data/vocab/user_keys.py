@@ -63,10 +63,10 @@ class UserKeys(Sequence[Key]):
         found = self.names[row]
         if not self.are_integers:
             return found
-        return [int(name) for name in found] if isinstance(row, slice) else int(found)
+        return [_integer(name) for name in found] if isinstance(row, slice) else _integer(found)
 
     def __iter__(self) -> Iterator[Any]:
-        return map(int, self.names) if self.are_integers else iter(self.names)
+        return map(_integer, self.names) if self.are_integers else iter(self.names)
 
     def __contains__(self, key: object) -> bool:
         return text_of(key) in self.by_name()
@@ -103,6 +103,13 @@ class UserKeys(Sequence[Key]):
         keys = keys.tolist() if hasattr(keys, "tolist") else keys
         known = self.by_name()
         return np.fromiter((known.get(text_of(key), -1) for key in keys), dtype=np.int64)  # type: ignore[arg-type]
+
+
+def _integer(name: str) -> int:
+    try:
+        return int(name)
+    except ValueError:
+        raise FormatError(f"the key {name!r:.80} is no integer, where the metadata say that all are.") from None
 
 
 def _digits(keys: Sequence[Any]) -> list[str]:

@@ -34,6 +34,8 @@ from any2vec.plan.sharding.columns import Column, Placement
 from any2vec.plan.sharding.placing import place_columns
 
 _FLOAT, _ID, _VERSION = 4, 4, 8
+_GATHERED = 3
+"""copies of all rows at rank 0 while it gathers them: as they come, in placed order, in their own"""
 REQUEST_BYTES, ANSWER_BYTES = 48, 16
 """control numbers of a request to a row server, and of its answer"""
 KINDS = {
@@ -85,6 +87,8 @@ class ClickSpread:
     """steps of a trainer from one sync to the next; 0: replicas never agree"""
     sums_bags: bool = True
     """of columns of several values sums travel; False: each distinct row, as where servers keep trainers' steps"""
+    validates: bool = False
+    """whether rank 0 keeps the rows of the best epoch"""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -110,6 +114,8 @@ class ClickPlan:
     """of the fullest owner of rows"""
     trainer_memory: dict[str, int]
     """of a trainer, beside rows that it owns"""
+    rank_0_memory: dict[str, int]
+    """of rank 0 besides: all rows, gathered for a checkpoint and for the result, and those of the best epoch"""
     bytes_per_step: dict[str, int]
     """that one trainer's batch makes travel, both ways, by what it is (KINDS)"""
     sent_per_step: int
@@ -243,6 +249,7 @@ def click_plan(shape: ClickShape, spread: ClickSpread, costs: Costs | None = Non
         batch_size=shape.batch_size, placement=placement,
         server_memory=_server_memory(shape, spread, placement, float((sent_M + got_M).max())),
         trainer_memory=_trainer_memory(shape, spread, up + down),
+        rank_0_memory=_rank_0_memory(spread, placement.num_rows * shape.row_bytes),
         bytes_per_step={name: round(size) for name, size in kinds.items()}, sent_per_step=round(up),
         messages_per_step=round(messages), step_seconds=seconds, limits=limits, bottleneck=bottleneck,
         steps_per_s=pace, examples_per_s=pace * spread.trainers * shape.batch_size,
@@ -280,6 +287,11 @@ def _trainer_memory(shape: ClickShape, spread: ClickSpread, step_bytes: float) -
         "interpreter": BASE_BYTES + LIBRARY_BYTES,
         "torch": TORCH_BYTES,
     }
+
+
+def _rank_0_memory(spread: ClickSpread, table_bytes: int) -> dict[str, int]:
+    found = {"rows gathered": _GATHERED * table_bytes} if spread.trainers + spread.servers > 1 else {}
+    return found | ({"best epoch": table_bytes} if spread.validates else {})
 
 
 def _pace(seconds: float) -> float:

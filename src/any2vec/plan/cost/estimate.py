@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from any2vec.errors import InputError
+from any2vec.plan.cost.size import with_former
 from any2vec.plan.sharding.graph import hashed_parts
 from any2vec.plan.sharding.sharding import contiguous_bounds
 
@@ -96,7 +97,7 @@ class RunEstimate:
     seconds: float
     """the whole command"""
     disk_bytes: int
-    """at the end: result and cache; `disk_peak_bytes` adds the checkpoint that is gone by then"""
+    """at the end: result and cache; `disk_peak_bytes` adds the checkpoints that are gone by then"""
     disk_peak_bytes: int
     memory: dict[str, int]
     time: dict[str, float]
@@ -126,7 +127,7 @@ def estimate_run(shape: RunShape, rates: Rates, held: int | None = None) -> RunE
     memory["mapped input"] = mapped
     result = vectors // (1 if shape.has_output else 2) + shape.key_bytes + 8 * shape.rows
     cache = mapped + _csr_bytes(shape) if shape.source_bytes else 0
-    disk = {"result": result, "encoded input": cache, "checkpoint": vectors}
+    disk = with_former({"result": result, "encoded input": cache, "checkpoint": vectors})
     time = {
         "start": rates.start_seconds,
         "read": shape.source_bytes / rates.read_bytes_per_s,
@@ -139,7 +140,7 @@ def estimate_run(shape: RunShape, rates: Rates, held: int | None = None) -> RunE
         anonymous_bytes=anonymous,
         seconds=sum(time.values()),
         disk_bytes=result + cache,
-        disk_peak_bytes=result + cache + vectors,
+        disk_peak_bytes=sum(disk.values()),
         memory=memory,
         time=time,
         disk=disk,

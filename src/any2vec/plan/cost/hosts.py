@@ -24,7 +24,7 @@ from any2vec.errors import InputError
 from any2vec.plan.choices import BITS, MOST_PLANNED, SCHEMES
 from any2vec.plan.cost.estimate import TEXT, TOKEN_BYTES, HostPart, Rates, RunEstimate, RunShape, estimate_run
 from any2vec.plan.cost.occupancy import Frequencies, Reading, expected_sets
-from any2vec.plan.cost.size import TORCH_BYTES
+from any2vec.plan.cost.size import TORCH_BYTES, with_former
 from any2vec.plan.cost.volume import (
     CURVATURE,
     GATHERED,
@@ -325,9 +325,10 @@ def _host(
     disk = alone.disk | {"checkpoint": alone.disk["checkpoint"] + chosen.memory["residuals"] * hosts}
     if part is not None and part.cut == TEXT:  # as it was read, and by rows of the whole vocabulary
         disk["encoded input"] = own.disk["encoded input"] + TOKEN_BYTES * part.tokens
+    disk = with_former(disk)
     return RunEstimate(
         memory_bytes=own.memory_bytes + added, anonymous_bytes=own.anonymous_bytes + added,
-        seconds=sum(time.values()), disk_bytes=sum(disk.values()) - disk["checkpoint"],
+        seconds=sum(time.values()), disk_bytes=disk["result"] + disk["encoded input"],
         disk_peak_bytes=sum(disk.values()),
         memory=own.memory | {name: size for name, size in extra.items() if size}, time=time, disk=disk,
     )  # fmt: skip

@@ -15,6 +15,17 @@ TORCH_BYTES = 194_000_000
 """that torch.distributed adds to a process: 130 MB of its own, and mapped libraries"""
 
 
+FORMER, BEST = "while a checkpoint is replaced", "best epoch"
+"""parts of a disk's peak: what the former checkpoint takes until the new one is whole, beyond the room of the result,
+which comes last; rows of the best epoch, in the checkpoint of a run that validates"""
+
+
+def with_former(disk: Mapping[str, int]) -> dict[str, int]:
+    """The parts of a disk's peak, with FORMER where it is more than nothing; they have a result and a checkpoint."""
+    more = disk["checkpoint"] + disk.get(BEST, 0) - disk["result"]
+    return {name: part for name, part in disk.items() if name != FORMER} | ({FORMER: more} if more > 0 else {})
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableSize:
     """A table of float32 numbers."""
@@ -91,9 +102,9 @@ class Size:
             beside["all rows in memory"] = self.whole_bytes
         memory = {"rows": plan.memory_bytes - plan.fixed_bytes, "process": process_bytes, **self.resident, **beside}
         checkpoint = sum(table.num_bytes for table in self.tables[0 if plan.is_in_memory else 1 :])
-        disk = {
+        disk = with_former({
             "result": self.result_bytes, "table": plan.disk_bytes, "triples": items // passes, "checkpoint": checkpoint
-        }  # fmt: skip
+        })  # fmt: skip
         return {
             "tables": {table.name: {"rows": table.rows, "columns": table.columns} for table in self.tables},
             "rows": plan.num_rows, "row_bytes": plan.row_bytes, "table_bytes": plan.num_rows * plan.row_bytes,

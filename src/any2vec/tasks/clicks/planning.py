@@ -133,7 +133,8 @@ def plan_clicks(spec: RunSpec, shape: ColumnShape, pace: float | None, stage: St
     )  # fmt: skip
     spread = ClickSpread(
         trainers=hosts.trainers or 1, servers=options.servers, sync_servers=options.sync_servers,
-        workers=spec.run.threads or 1, link=hosts.link_model, **_agreement(options),
+        workers=spec.run.threads or 1, link=hosts.link_model,
+        validates=spec.run.validate is not None, **_agreement(options),
     )  # fmt: skip
     result = click_plan(planned, spread).as_dict() | {
         "model": model.name, "worker_examples_per_s": measured, "is_pace_given": pace is not None,
@@ -158,6 +159,7 @@ def plan_clicks(spec: RunSpec, shape: ColumnShape, pace: float | None, stage: St
             "a trainer holds",
             f"{size(sum(result['trainer_memory'].values()))}: {parts(result['trainer_memory'], size)}",
         ),
+        *([("rank 0 besides", _held(result["rank_0_memory"]))] if result["rank_0_memory"] else []),
         ("balance", f"{balance} (largest over mean)"),
     ]
     rows = [

@@ -34,12 +34,13 @@ _NAME = 16
 """bytes of a word and of its count"""
 
 
-def size_of_words(model: SequenceModel, rows: int, kept: float, items: int) -> Size:
+def size_of_words(model: SequenceModel, rows: int, kept: float, items: int, grams: int | None = None) -> Size:
     """Of skip-gram's table, a row of which has an item's input and output vector; n-grams have rows of their own.
 
-    items: of an epoch; kept: of them subsampling keeps so many.
+    items: of an epoch; kept: of them subsampling keeps so many; grams: rows of n-grams, where words are known.
     """
-    grams = min(getattr(model, "buckets", 0), _GRAMS * rows)
+    buckets = getattr(model, "buckets", 0)
+    grams = min(buckets, _GRAMS * rows) if grams is None else grams
     step = piece_positions(1, model.window)
     made = 8 * 2 * model.window * step + 4 * step
     pairs = 0 if grams else window_bytes(WINDOW) * 8 // 12 + made + _SORTING * BLOCK + _ITEM * rows
@@ -47,7 +48,7 @@ def size_of_words(model: SequenceModel, rows: int, kept: float, items: int) -> S
     if grams:
         tables.append(TableSize(name="n-grams", rows=grams, columns=model.dim))
     return Size(
-        tables=tuple(tables), resident={"pairs": pairs, "n-grams of words": 4 * _GRAMS * rows if grams else 0},
+        tables=tuple(tables), resident={"pairs": pairs, "n-grams of words": 4 * buckets if grams else 0},
         whole_bytes=-pairs, items=items, items_bytes=round(8 * kept * (model.window + 1)),
         result_bytes=(2 * 4 * model.dim + _NAME) * rows + 4 * model.dim * grams,
     )  # fmt: skip

@@ -14,6 +14,7 @@ from any2vec.sync.options.names import MERGES
 from any2vec.sync.options.rules import is_curved
 from any2vec.tasks.words.agreement import agreement_of
 from any2vec.tasks.words.sizing import Sized, size_of_input, size_of_plan
+from any2vec.train.task import with_best
 from any2vec.units import duration, number, parts, size
 
 if TYPE_CHECKING:
@@ -75,8 +76,13 @@ def plan_words(spec: RunSpec, shape: TokenShape, machines: HostMachines, stage: 
     """What a run over hosts needs, sends and takes. shape: has rows where there are no data.
 
     Raises:
-        InputError: an option is not legal, or the agreement is none that can be planned.
+        InputError: an option is not legal, the agreement is none that can be planned, or there is a budget.
     """
+    if spec.storage.memory is not None:
+        raise InputError(
+            "any2vec plan is for rows in memory; leave out memory, or see any2vec estimate, which lays rows out within "
+            "a budget."
+        )
     run = replace(spec.run, threads=1)
     threads = spec.run.threads or machine.usable_cores()
     spread, cut = _spread(spec), TEXT if spec.hosts.read == "parts" else spec.hosts.partition
@@ -95,6 +101,8 @@ def plan_words(spec: RunSpec, shape: TokenShape, machines: HostMachines, stage: 
         "sync": agreement_of(spec).sync, "link": spec.hosts.link,
         "thread_items_per_s": sized.rates.items_per_s, "is_pace_given": pace is not None,
     }  # fmt: skip
+    table = {"rows": sized.shape.rows, "columns": 2 * sized.shape.dim}
+    result["host"] = with_best(result["host"], {"input and output": table}, spec)
     notes = []
     if spread.hosts > 1 and spread.link is None:
         notes.append("No --link was given, so the links' time is left out.")

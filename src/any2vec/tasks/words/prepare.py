@@ -69,7 +69,7 @@ def prepare(
     """
     corpus = stored_corpus(data)
     if corpus is not None:
-        _check_text_options(corpus, text)
+        _check_reading_options(corpus, text or graph)
     elif model.is_graph:
         assert isinstance(model, WalkModel)
         return _prepare_walks(model, open_graph(data, graph, cache_dir, stage), threads, seed)
@@ -78,10 +78,11 @@ def prepare(
     return _prepare_corpus(model, corpus)
 
 
-def _check_text_options(corpus: Corpus, text: TextOptions | None) -> None:
-    if text is not None and text != TextOptions():
+def _check_reading_options(corpus: Corpus, options: TextOptions | GraphOptions | None) -> None:
+    if options is not None and options != type(options)():
+        kind = "text" if isinstance(options, TextOptions) else "graphs"
         raise InputError(
-            f"{corpus.path} is encoded already, so the options of reading text do not apply; leave them out."
+            f"{corpus.path} is encoded already, so the options of reading {kind} do not apply; leave them out."
         )
 
 
@@ -249,6 +250,8 @@ def graph_metadata(model: SequenceModel, graph: Graph) -> dict[str, Any]:
 def _prepared_graph(
     model: WalkModel, graph: Graph, source: TokenSource, metadata: dict[str, Any], counts: np.ndarray
 ) -> Prepared:
+    if len(graph) < 2:
+        raise DataError("The graph has one node, and vectors of nodes need at least 2; give more edges.")
     metadata = metadata | {"visits_per_epoch": int(counts.sum())}
     keep = keep_probabilities(counts, model.subsample)
     doubt = doubt_of_weights(graph.csr.weights)

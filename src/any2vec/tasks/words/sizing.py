@@ -30,6 +30,7 @@ from any2vec.plan.order.epochs import piece_positions
 from any2vec.sampling.walks import Walker
 from any2vec.tasks.words.budget import size_of_words, sweeps_of
 from any2vec.tasks.words.prepare import check_vocabulary, walk_options
+from any2vec.train.task import with_best
 from any2vec.types import ProgressLine, Round, Span, Stage, Work, as_reading
 
 if TYPE_CHECKING:
@@ -299,7 +300,7 @@ def estimate_words(spec: RunSpec, shape: ItemShape, stage: Stage | None) -> dict
     fixed = process + size.fixed_bytes(run.threads)
     plan = size.within(spec.storage.memory_bytes, fixed)
     if plan is None:
-        return found
+        return with_best(found, found["tables"], spec)
     laid_out = size.as_dict(
         plan, spec.storage.order_of(model), process_bytes=process, threads=run.threads,
         sweeps=sweeps_of(model, kept, plan, epochs),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
     from any2vec.data.graph.graph import Graph
     from any2vec.embeddings import Embeddings
-    from any2vec.options.planning import HostMachines, ItemShape, TokenShape
+    from any2vec.options.planning import HostMachines, ItemShape, Shape, TokenShape
     from any2vec.plan.cost.size import Forecast, Size
     from any2vec.sync.options.rounds import RoundAgreement
     from any2vec.tasks.words.prepare import Prepared
@@ -268,7 +268,19 @@ class Words(Task):
 
         rows = metadata["vocabulary"] if "vocabulary" in metadata else metadata["num_nodes"]
         items = metadata.get("tokens_in_vocabulary", metadata.get("visits_per_epoch", 0))
-        return size_of_words(spec.model, rows, metadata.get("kept_per_epoch", items), items)
+        return size_of_words(spec.model, rows, metadata.get("kept_per_epoch", items), items, metadata.get("grams"))
+
+    def known(self, spec: RunSpec, shape: Shape, hooks: Hooks) -> Mapping[str, Any]:
+        """As for all, and with the rows of n-grams: words share them, in other measure in each language."""
+        if spec.model.name != "ngram" or shape.rows is not None:
+            return super().known(spec, shape, hooks)
+        from any2vec.data.vocab.vocabulary import Keys
+        from any2vec.encoders.ngrams import used_buckets
+
+        data, model = self.read(spec, hooks), spec.model
+        assert data is not None and data.prepared is not None
+        grams = used_buckets(Keys.of(data.prepared.keys), model.min_n, model.max_n, model.buckets)
+        return {**data.metadata, "grams": len(grams)}
 
     def metadata_of(self, spec: RunSpec, shape: ItemShape) -> Mapping[str, Any]:
         return {"vocabulary": shape.num_rows, "tokens_in_vocabulary": shape.num_items(100)}
