@@ -189,6 +189,8 @@ def test_plant_replaces_nothing_unasked(name: str, tmp_path: Path) -> None:
     )
     assert [path.name for path in tmp_path.iterdir()] == [name] and (tmp_path / name).read_text() == "mine"
     assert run(*command, "--overwrite")["folder"] == str(tmp_path)
+    shown = invoke(*command, "--overwrite").stdout
+    assert "best log-loss" in shown and not shown.startswith("{")
     assert (tmp_path / name).read_text() != "mine" and len(list(tmp_path.iterdir())) == 4
 
 

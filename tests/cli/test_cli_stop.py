@@ -62,6 +62,16 @@ def start(text: Path, out: Path, *more: str) -> subprocess.Popen[str]:
     return process
 
 
+@contextmanager
+def hangups(handler: signal.Handlers) -> Iterator[None]:
+    """SIGHUP is as a terminal or nohup leaves it, in the children, too, however these tests were started."""
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def check_resumes(text: Path, out: Path, whole: bytes) -> None:
     """What is there is no result; --resume makes it the result of the run that nobody stopped."""
     assert (out / FILE).is_file() and not (out / "meta.json").exists()
@@ -82,7 +92,8 @@ def check_resumes(text: Path, out: Path, whole: bytes) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_stop_leaves_a_checkpoint(text: Path, whole: bytes, tmp_path: Path, number: signal.Signals) -> None:
-    process = start(text, tmp_path / "out")
+    with hangups(signal.SIG_DFL):
+        process = start(text, tmp_path / "out")
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
@@ -91,13 +102,10 @@ def test_stop_leaves_a_checkpoint(text: Path, whole: bytes, tmp_path: Path, numb
 
 
 def test_a_run_below_nohup_does_not_hear_the_terminal_close(text: Path, tmp_path: Path) -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which the child inherits
-    try:
+    with hangups(signal.SIG_IGN):
         process = start(text, tmp_path / "out")
-        process.send_signal(signal.SIGHUP)
-        _, stderr = process.communicate(timeout=60)
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    process.send_signal(signal.SIGHUP)
+    _, stderr = process.communicate(timeout=60)
     assert process.returncode == 0, stderr
     assert len(Embeddings.load(tmp_path / "out")) > 100
 

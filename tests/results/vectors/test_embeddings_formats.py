@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from vector_files import NAMES
 
+from any2vec.data.io.files import BLOCK_BYTES
 from any2vec.data.vocab.user_keys import UserKeys
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
@@ -283,6 +284,16 @@ def test_word2vec_text_as_the_original_tool_writes_it(tmp_path: Path) -> None:
     loaded = Embeddings.load(tmp_path / "v.txt")
     assert list(loaded.keys) == ["</s>", "the"]
     np.testing.assert_allclose(loaded.vectors, [[0.002001, -0.0015, 3], [1, 2, 3]])
+
+
+def test_a_block_may_end_within_a_key(tmp_path: Path) -> None:
+    """GloVe whose first key has several words, so that all of the first block is looked at; that ends within an é."""
+    first, line = b". . 0.5 1", "é 1 2\n".encode()
+    zeros = (BLOCK_BYTES - 1 - len(first) - 1) % len(line)
+    text = first + b"0" * zeros + b"\n" + line * (BLOCK_BYTES // len(line))
+    assert text[BLOCK_BYTES - 2 : BLOCK_BYTES + 1] == "\né".encode()
+    (tmp_path / "glove.txt").write_bytes(text)
+    assert guess_format(tmp_path / "glove.txt") == "glove"
 
 
 def test_glove_without_header_and_with_keys_of_several_words(tmp_path: Path) -> None:
