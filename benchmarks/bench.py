@@ -150,7 +150,7 @@ class Bench:
         """Run a script of peers/ in any2vec's own environment."""
         asked = [str(script_of(script)), *map(str, arguments)]
         command = [sys.executable, *asked]
-        if self.tiny and not watch and wrap is None and script not in ("any2vec_bare.py", "any2vec_killed.py"):
+        if self.tiny and not watch and wrap is None and in_process.fits_script(asked):
             code, out, err, seconds = in_process.run_script_here(asked, self._ours)
             return Done(_ended(command, code, out, err), seconds, 0)
         return run(command, self._ours, watch, self.limit, wrap)

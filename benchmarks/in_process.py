@@ -21,6 +21,15 @@ def fits(arguments: Sequence[str]) -> bool:
     return not _OF_PROCESSES.intersection(arguments)
 
 
+def fits_script(arguments: Sequence[str]) -> bool:
+    """Whether a script does the same here: it changes nothing of any2vec itself, and does not go by its process."""
+    change = {
+        "any2vec_bare.py", "any2vec_held_rows.py", "any2vec_killed.py", "any2vec_partitions.py",
+        "any2vec_stream_memory.py", "any2vec_volume.py", "any2vec_words_table.py", "--push-bound",
+    }  # fmt: skip
+    return not change.intersection([Path(arguments[0]).name, *arguments[1:]])
+
+
 def run_here(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str, float]:
     """(exit code, standard output, standard error, seconds) of `any2vec ARGUMENTS` with these variables beside ours."""
     from any2vec.cli import main
