@@ -1,4 +1,4 @@
-"""A command of any2vec run in this process: rows that only start need no interpreter of their own for each."""
+"""A command or a script run in this process: rows that only start need no interpreter of their own for each."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import io
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
+from pathlib import Path
 
 from benchmarks.source_code import ROOT
 
@@ -20,21 +21,52 @@ def fits(arguments: Sequence[str]) -> bool:
     return not _OF_PROCESSES.intersection(arguments)
 
 
+def fits_script(arguments: Sequence[str]) -> bool:
+    """Whether a script does the same here: it changes nothing of any2vec itself, and does not go by its process."""
+    change = {
+        "any2vec_bare.py", "any2vec_held_rows.py", "any2vec_killed.py", "any2vec_partitions.py",
+        "any2vec_stream_memory.py", "any2vec_volume.py", "any2vec_words_table.py", "--push-bound",
+    }  # fmt: skip
+    return not change.intersection([Path(arguments[0]).name, *arguments[1:]])
+
+
 def run_here(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str, float]:
     """(exit code, standard output, standard error, seconds) of `any2vec ARGUMENTS` with these variables beside ours."""
     from any2vec.cli import main
 
-    out, err, argv, before = io.StringIO(), io.StringIO(), sys.argv, dict(os.environ)
+    return _ended(main, ["any2vec", *arguments], environment)
+
+
+def run_script_here(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str, float]:
+    """The same of `python ARGUMENTS`, whose first is the script's file."""
+    import runpy
+
+    folder = str(Path(arguments[0]).parent)
+
+    def script() -> None:
+        sys.path.insert(0, folder)
+        try:
+            runpy.run_path(arguments[0], run_name="__main__")
+        finally:
+            sys.path.remove(folder)
+
+    return _ended(script, arguments, environment)
+
+
+def _ended(
+    call: Callable[[], object], argv: Sequence[str], environment: Mapping[str, str]
+) -> tuple[int, str, str, float]:
+    out, err, own_argv, before = io.StringIO(), io.StringIO(), sys.argv, dict(os.environ)
     started, code = time.perf_counter(), 0
     os.environ.update(environment)
-    sys.argv = ["any2vec", *arguments]
+    sys.argv = list(argv)
     try:
         with redirect_stdout(out), redirect_stderr(err), chdir(ROOT):
-            main()
+            call()
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     finally:
-        sys.argv = argv
+        sys.argv = own_argv
         os.environ.clear()
         os.environ.update(before)
     return code, out.getvalue(), err.getvalue(), time.perf_counter() - started

@@ -20,7 +20,7 @@ from benchmarks.machine.namespaces import last_line, network, wait_for
 from benchmarks.table import Measure, Reading, Row, RowError
 from benchmarks.words.text import warm_up
 
-HOSTS, VICTIM, RAY_HOSTS = 4, 2, 2
+HOSTS, VICTIM, RAY_HOSTS, TINY_HOSTS = 4, 2, 2, 2
 EPOCHS, ROUNDS = 400, 12
 """far longer than any of these runs is let go on, unless it has to end by itself"""
 WHOLE_EPOCHS = 12
@@ -52,30 +52,32 @@ def faults_on_ray(bench: Bench) -> list[Reading]:
 def _noticed(bench: Bench, text: Path, what: str, hurt: Callable[[int], None]) -> Reading:
     """Seconds from the fault of one local process to the end of the job, whose error names it."""
     out = _fresh(bench, what)
-    with bench.job(_arguments(text, out, EPOCHS, "--hosts", HOSTS)) as (job, errors):
-        victim = _rank_process(job, out, VICTIM)
+    hosts, rank = _hosts(bench)
+    with bench.job(_arguments(text, out, EPOCHS, "--hosts", hosts)) as (job, errors):
+        victim = _rank_process(job, out, rank)
         hurt(victim)
         began = time.monotonic()
         codes = wait_for([job], LIMIT)
         seconds, said = time.monotonic() - began, last_line(errors)
     bench.runs[what] = {"seconds": seconds, "code": codes[0], "error": said}
-    return _reading(seconds, codes, [said])
+    return _reading(seconds, codes, [said], rank)
 
 
 def _cut_off(bench: Bench, text: Path) -> Reading:
     """Seconds until the hosts that can still reach each other have ended, once the link of one is down."""
     out = _fresh(bench, "cut")
-    with network(HOSTS) as net, tempfile.TemporaryDirectory() as folder:
-        paths = [Path(folder) / f"{host}.txt" for host in range(HOSTS)]
+    hosts, rank = _hosts(bench)
+    with network(hosts) as net, tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{host}.txt" for host in range(hosts)]
         files = [path.open("w") for path in paths]
         environment = {"ANY2VEC_CACHE": str(bench.cache)}
         with (Path(folder) / "out.txt").open("w") as printed:
             jobs = net.start(_arguments(text, out, EPOCHS), files, printed, environment)
             try:
                 _await_rounds(jobs, out, 2)
-                net.cut(VICTIM)
+                net.cut(rank)
                 began = time.monotonic()
-                others = [job for host, job in enumerate(jobs) if host != VICTIM]
+                others = [job for host, job in enumerate(jobs) if host != rank]
                 codes = wait_for(others, LIMIT)
                 seconds = time.monotonic() - began
             finally:
@@ -84,9 +86,9 @@ def _cut_off(bench: Bench, text: Path) -> Reading:
                     job.wait()
         for file in files:
             file.close()
-        said = [last_line(path) for host, path in enumerate(paths) if host != VICTIM]
+        said = [last_line(path) for host, path in enumerate(paths) if host != rank]
     bench.runs["cut"] = {"seconds": seconds, "codes": codes, "errors": said}
-    return _reading(seconds, codes, said)
+    return _reading(seconds, codes, said, rank)
 
 
 def _goes_on(bench: Bench, text: Path, how: str) -> Reading:
@@ -95,14 +97,15 @@ def _goes_on(bench: Bench, text: Path, how: str) -> Reading:
     every, epochs = (TINY_CHECKPOINT_SECONDS, TINY_EPOCHS) if bench.tiny else (CHECKPOINT_SECONDS, WHOLE_EPOCHS)
     arguments = _arguments(text, out, epochs, "--checkpoint-seconds", every)
     launcher: tuple[object, ...] = ()
+    hosts, rank = _hosts(bench)
     if how == "local":
-        arguments += ["--hosts", HOSTS, "--restarts", 1]
+        arguments += ["--hosts", hosts, "--restarts", 1]
     elif how == "ray":
         arguments += ["--hosts", RAY_HOSTS, "--ray", "local", "--restarts", 1]
     else:
-        launcher = ("torch.distributed.run", "--standalone", f"--nproc-per-node={HOSTS}", "--max-restarts=1", "-m")
+        launcher = ("torch.distributed.run", "--standalone", f"--nproc-per-node={hosts}", "--max-restarts=1", "-m")
     with bench.job(arguments, launcher) as (job, errors):
-        victim = _actor(job, out) if how == "ray" else _rank_process(job, out, VICTIM)
+        victim = _actor(job, out) if how == "ray" else _rank_process(job, out, rank)
         _await_file(job, out / "checkpoint.safetensors")
         time.sleep(0.8 * every)  # so that there is something to lose
         os.kill(victim, signal.SIGKILL)
@@ -158,6 +161,11 @@ def _arguments(text: Path, out: Path, epochs: int, *more: object) -> list[object
     ]  # fmt: skip
 
 
+def _hosts(bench: Bench) -> tuple[int, int]:
+    """How many there are, and the rank of the one that is hurt."""
+    return (TINY_HOSTS, TINY_HOSTS - 1) if bench.tiny else (HOSTS, VICTIM)
+
+
 def _rank_process(job: subprocess.Popen[str], out: Path, rank: int) -> int:
     """The process of a rank of a running job, once hosts have agreed a few times."""
     _await_rounds([job], out, 2)
@@ -166,7 +174,7 @@ def _rank_process(job: subprocess.Popen[str], out: Path, rank: int) -> int:
             environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if f"RANK={rank}".encode() in environment and b"WORLD_SIZE=4" in environment:
+        if f"RANK={rank}".encode() in environment and any(one.startswith(b"WORLD_SIZE=") for one in environment):
             return pid
     raise RowError(f"no process of rank {rank} was found")
 
@@ -215,9 +223,9 @@ def _kept_rounds(checkpoint: Path) -> int:
     return int(place["epoch"] * place["rounds"] + place["rounds_done"])
 
 
-def _reading(seconds: float, codes: Sequence[int | None], said: Sequence[str]) -> Reading:
+def _reading(seconds: float, codes: Sequence[int | None], said: Sequence[str], victim: int) -> Reading:
     """Infinite unless all ended by an error and each error names the rank."""
-    names = all(re.search(rf"\b[Rr]ank {VICTIM}\b", line) for line in said)
+    names = all(re.search(rf"\b[Rr]ank {victim}\b", line) for line in said)
     is_error = all(code not in (0, None) for code in codes)
     shown = f"{seconds:.1f} s: “{said[0][:150]}”"
     if names and is_error:
