@@ -22,12 +22,8 @@ def fits(arguments: Sequence[str]) -> bool:
 
 
 def fits_script(arguments: Sequence[str]) -> bool:
-    """Whether a script does the same here: it changes nothing of any2vec itself, and does not go by its process."""
-    change = {
-        "any2vec_bare.py", "any2vec_held_rows.py", "any2vec_killed.py", "any2vec_partitions.py",
-        "any2vec_stream_memory.py", "any2vec_volume.py", "any2vec_words_table.py", "--push-bound",
-    }  # fmt: skip
-    return not change.intersection([Path(arguments[0]).name, *arguments[1:]])
+    """Whether a script does the same here. Most change any2vec itself, or go by their process: those that do not."""
+    return Path(arguments[0]).name == "any2vec_clicks.py" and "--push-bound" not in arguments
 
 
 def run_here(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str, float]:
