@@ -1,4 +1,8 @@
-"""The kind of machine: what, beside the program, decides the bits of a run with one thread."""
+"""The kind of machine: what, beside the program, decides the bits of a run with one thread.
+
+Golden runs use of a processor what each one of the last ten years has (`processor/sitecustomize.py`, `ONE_PROCESSOR`),
+so that hashes made on one machine hold on the next.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,16 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
+PROCESSOR = Path(__file__).resolve().with_name("processor")
 DISTRIBUTIONS = ("numpy", "scipy", "numba", "llvmlite")
-HIDDEN = ("NUMBA_", "OPENBLAS_", "MKL_", "OMP_", "ATEN_", "DNNL_", "ONEDNN_", "TORCH_", "CUDA_")
+HIDDEN = ("NUMBA_", "OPENBLAS_", "MKL_", "OMP_", "ATEN_", "DNNL_", "ONEDNN_", "TORCH_", "CUDA_", "NPY_")
 """beginnings of variables that change how numbers are computed"""
+
+ONE_PROCESSOR = {
+    "OPENBLAS_CORETYPE": "Haswell", "MKL_CBWR": "COMPATIBLE", "ATEN_CPU_CAPABILITY": "avx2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2", "NPY_DISABLE_CPU_FEATURES": "X86_V4,AVX512_ICL,AVX512_SPR",
+}  # fmt: skip
+"""by which libraries use no more than AVX2, and sum in the same order on processors of different makers"""
 
 
 def describe() -> dict[str, Any]:
@@ -25,7 +36,6 @@ def describe() -> dict[str, Any]:
     features = sorted(name for name, has in llvmlite.binding.get_host_cpu_features().items() if has)
     blas = {f"{pool['internal_api']} {pool['version']} {pool.get('architecture')}" for pool in threadpool_info()}
     return {
-        "cpu": _cpu_model(),
         "target": llvmlite.binding.get_host_cpu_name(),
         "features": hashlib.sha256(",".join(features).encode()).hexdigest()[:12],
         "system": f"{platform.system()} {platform.machine()} {' '.join(platform.libc_ver())}".strip(),
@@ -63,17 +73,5 @@ def environment(*paths: Path) -> dict[str, str]:
     cache = Path(os.environ.get("ANY2VEC_CACHE") or Path.home() / ".cache" / "any2vec") / "golden"
     kept = {name: value for name, value in os.environ.items() if not name.startswith(HIDDEN)}
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return (
-        kept
-        | one
-        | {"CUDA_VISIBLE_DEVICES": "", "ANY2VEC_CACHE": str(cache), "PYTHONPATH": os.pathsep.join(map(str, paths))}
-    )
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "Model"))]
-    return names[0] if names else platform.processor() or platform.machine()
+    search = os.pathsep.join(map(str, (*paths, PROCESSOR)))
+    return kept | one | ONE_PROCESSOR | {"CUDA_VISIBLE_DEVICES": "", "ANY2VEC_CACHE": str(cache), "PYTHONPATH": search}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +14,9 @@ import pytest
 
 from golden import make, record
 from golden.arrays import contents, hash_all, hash_one
-from golden.bench import Runner, differences
+from golden.bench import ROOT, Runner, differences
 from golden.child import exact
-from golden.machine import environment, key_of, kind_of, missing
+from golden.machine import PROCESSOR, environment, key_of, kind_of, missing
 
 CHILD = """
 import json, os, sys, time
@@ -112,7 +116,22 @@ def test_variables_that_change_numbers_are_left_behind(monkeypatch: pytest.Monke
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     monkeypatch.setenv("OMP_NUM_THREADS", "8")
     found = environment(Path("src"))
-    assert "NUMBA_DISABLE_JIT" not in found and found["OMP_NUM_THREADS"] == "1" and found["PYTHONPATH"] == "src"
+    assert "NUMBA_DISABLE_JIT" not in found and found["OMP_NUM_THREADS"] == "1"
+    assert found["PYTHONPATH"].split(os.pathsep) == ["src", str(PROCESSOR)]
+
+
+def test_a_process_of_a_golden_run_has_no_more_than_the_one_processor() -> None:
+    code = (
+        "import json, llvmlite.binding as llvm; from numba.core.registry import cpu_target; "
+        "from any2vec.kernels.common import vectors; target = cpu_target.target_context.codegen().magic_tuple(); "
+        "print(json.dumps([target[1], [name for name, has in llvm.get_host_cpu_features().items() if has], "
+        "vectors.WIDTH]))"
+    )
+    command = [sys.executable, "-c", code]
+    printed = subprocess.run(command, env=environment(ROOT / "src"), capture_output=True, check=True, timeout=120)
+    name, features, width = json.loads(printed.stdout)
+    assert not [feature for feature in features if feature.startswith("avx512")] and width <= 8
+    assert name == "x86-64-v3" or "avx2" not in features
 
 
 # ---- the golden file
@@ -153,12 +172,15 @@ def judge_of(here: dict[str, Any], known: dict[str, Any], base: Any, machine: st
 
 
 def test_verdicts_by_the_golden_file() -> None:
-    judge = judge_of({"one": answer("1"), "two": answer("2"), "bad": {"error": "no"}}, {
-        "one": answer("1"), "two": answer("other"), "bad": answer("3"),
-    }, None)  # fmt: skip
+    here = {"one": answer("1"), "two": answer("2"), "bad": {"error": "no"}, "summed": answer("4")}
+    known = {"one": answer("1"), "two": answer("other"), "bad": answer("3"), "summed": answer("other")}
+    former = Fake({"two": answer("other"), "summed": answer("4")})
+    judge = judge_of(here, known, ("0123456789abcdef", former, {}))
     words = {name: judge.verdict(name).word for name in judge.here.runs}
-    assert words == {"one": "equal", "two": "differs", "bad": "fails"}
+    assert words == {"one": "equal", "two": "differs", "bad": "fails", "summed": "equal"}
     assert [name for name in words if judge.verdict(name).is_bad] == ["two", "bad"]
+    judge = judge_of(here, known, "no history")
+    assert judge.verdict("summed").word == "differs"  # nothing speaks against the file
 
 
 def test_verdicts_by_the_commit_before() -> None:
