@@ -7,10 +7,10 @@ any2vec's kernels choose their registers by it. Another architecture, or a proce
 import llvmlite.binding as llvm
 
 NAME = "x86-64-v3"
-FEATURES = frozenset(
-    "64bit avx avx2 bmi bmi2 cmov crc32 cx8 cx16 f16c fma fxsr lzcnt mmx movbe popcnt sahf sse sse2 sse3 sse4.1 sse4.2 "
-    "ssse3 xsave".split()
-)
+FEATURES = (
+    "64bit", "avx", "avx2", "bmi", "bmi2", "cmov", "crc32", "cx8", "cx16", "f16c", "fma", "fxsr", "lzcnt", "mmx",
+    "movbe", "popcnt", "sahf", "sse", "sse2", "sse3", "sse4.1", "sse4.2", "ssse3", "xsave",
+)  # fmt: skip
 
 try:
     host = llvm.get_host_cpu_features()
