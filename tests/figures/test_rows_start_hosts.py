@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from benchmarks.bench import Bench
 from benchmarks.table import Row
-
 from row_starts import rows_of, starts
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
