@@ -37,7 +37,7 @@ def diagnose() -> dict[str, Any]:
         "versions": machine.versions(),
         "extras": {name: all(map(util.find_spec, modules)) for name, modules in _EXTRAS.items()},
         "machine": _hardware(),
-        "gpu": {"present": _has_nvidia(), "used": False},
+        "gpu": _gpu(),
         "linear_algebra": _linear_algebra(),
         "kernels": _kernels(),
         "cache": {"folder": str(cache), "writable": _is_writable(cache), "free_bytes": machine.free_disk_bytes(cache)},
@@ -47,6 +47,12 @@ def diagnose() -> dict[str, Any]:
     }
     details["warnings"] = _warnings(details)
     return details
+
+
+def _gpu() -> dict[str, Any]:
+    """Whether there is one, and which models would train on it: those of the rest compute on cores."""
+    is_there = _has_nvidia()
+    return {"present": is_there, "used_by": ["char-lstm"] if is_there and util.find_spec("torch") else []}
 
 
 def _hardware() -> dict[str, Any]:

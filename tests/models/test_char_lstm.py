@@ -163,8 +163,9 @@ LINES = ["the small tree and the tea", "teas of trees", "a treeless less small t
 
 
 def learner(**options: Any) -> StreamedCharLstm:
-    given: dict[str, Any] = {"dim": 6, "hidden": 8, "byte_dim": 4, "batch_pairs": 60, "shared_negatives": 8} | options
-    return StreamedCharLstm(StreamCharLstm(subsample=0, **given), max_rows=100, threads=1, seed=5)
+    given: dict[str, Any] = {"dim": 6, "hidden": 8, "byte_dim": 4, "batch_pairs": 60, "shared_negatives": 8}
+    given |= {"subsample": 0, "device": "cpu"} | options
+    return StreamedCharLstm(StreamCharLstm(**given), max_rows=100, threads=1, seed=5)
 
 
 def batch_of(trained: StreamedCharLstm, number: int = 0) -> TokenBatch:
@@ -210,6 +211,17 @@ def test_it_goes_on_from_its_state_with_the_same_bits() -> None:
         trained.run(replace(batch, number=1, offset=5000).work)
     for name, array in whole.state_dict().items():
         np.testing.assert_array_equal(array, again.state_dict()[name], err_msg=name)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_learns_the_same_but_for_rounding() -> None:
+    found = {}
+    for device in ("cpu", "cuda"):
+        trained = learner(device=device)
+        trained.run(batch_of(trained).work)
+        found[device] = trained.state_dict()
+    for name, array in found["cpu"].items():
+        np.testing.assert_allclose(found["cuda"][name], array, rtol=1e-3, atol=1e-4, err_msg=name)
 
 
 def test_words_without_a_row_are_nothing_to_train() -> None:

@@ -291,10 +291,14 @@ class PhraseOptions:
         check_number("threshold", self.threshold, low, high)
         check_choice("scoring", self.scoring, ("default", "npmi"))
         check_whole("passes", self.passes, 1, 8)
-        if not self.delimiter or self.delimiter.split() != [self.delimiter]:
+        if not isinstance(self.delimiter, str) or self.delimiter.split() != [self.delimiter]:
             raise InputError(f"delimiter must be characters other than white space, got {self.delimiter!r}.")
         if not isinstance(self.connectors, str):
-            object.__setattr__(self, "connectors", ",".join(self.connectors))
+            try:
+                object.__setattr__(self, "connectors", ",".join(self.connectors))
+            except TypeError:
+                wanted = "words, or a text of them by commas"
+                raise InputError(f"connectors must be {wanted}, got {self.connectors!r}.") from None
         others = "arabic chinese czech danish dutch french german greek italian latin polish portuguese russian spanish"
         if self.connectors.lower() in others.split():
             raise InputError(

@@ -139,7 +139,9 @@ def test_strings_are_cut_as_the_text_was() -> None:
 @pytest.mark.parametrize(
     "options, said",
     [({"threshold": -1}, "threshold"), ({"threshold": 2, "scoring": "npmi"}, "threshold"), ({"passes": 0}, "passes"),
-     ({"min_count": 0}, "min_count"), ({"delimiter": " "}, "delimiter"), ({"scoring": "none"}, "scoring")],
+     ({"min_count": 0}, "min_count"), ({"delimiter": " "}, "delimiter"), ({"scoring": "none"}, "scoring"),
+     ({"delimiter": ["_"]}, "delimiter"), ({"delimiter": True}, "delimiter"), ({"connectors": 5}, "connectors"),
+     ({"connectors": ["of", 5]}, "connectors")],
 )  # fmt: skip
 def test_illegal_options_are_refused(options: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
@@ -150,6 +152,7 @@ def test_illegal_options_are_refused(options: dict[str, object], said: str) -> N
     '{"format": "any2vec-phrases", "version": 1, "options": {}, "text": {}, "passes": [[["a", 1]]]}',
     '{"format": "any2vec-phrases", "version": 1, "options": {}, "text": {}, "passes": [[[["a", "b"], 1e999]]]}',
     '{"format": "any2vec-phrases", "version": 1, "options": {}, "text": {}, "passes": [[[["a", "\\ud800"], 1]]]}',
+    '{"format": "any2vec-phrases", "version": 1, "options": {"delimiter": true}, "text": {}, "passes": []}',
 ])  # fmt: skip
 def test_a_damaged_file_is_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / "phrases.json").write_text(content)
