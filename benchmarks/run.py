@@ -14,6 +14,7 @@ import importlib
 import json
 import os
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -58,11 +59,14 @@ _LACKS = re.compile("pip install|No module named '(?:torch|pymetis|gensim)'")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
-    table: Table = importlib.import_module(TABLES[options.table]).TABLE
+    parser = _parser()
+    options = parser.parse_args(arguments)
     if options.list:
-        print("\n".join(f"{row.name:24}{row.minutes:4.0f} min  {row.measures[0].name}" for row in table.rows))
+        print("\n".join(_listed([options.table] if options.table else sorted(TABLES))))
         return 0
+    if options.table is None:
+        parser.error(f"which table? {', '.join(sorted(TABLES))}; --list shows their rows")
+    table: Table = importlib.import_module(TABLES[options.table]).TABLE
     stored = results.load(table.name)
     if options.show:
         lines = results.latest(table, stored)
@@ -161,9 +165,17 @@ def readings(row: Row, bench: Bench) -> Sequence[Reading]:
         raise
 
 
+def _listed(names: Sequence[str]) -> Iterator[str]:
+    """Lines of the rows of tables, with the table's name where there are several."""
+    for name in names:
+        start = f"{name:20}" if len(names) > 1 else ""
+        for row in importlib.import_module(TABLES[name]).TABLE.rows:
+            yield f"{start}{row.name:24}{row.minutes:4.0f} min  {row.measures[0].name}"
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=sorted(TABLES))
+    parser.add_argument("table", choices=sorted(TABLES), nargs="?", help="needed, but for --list")
     parser.add_argument("--row", action="append", metavar="NAME", help="measure only this row; repeat for more")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
@@ -173,10 +185,14 @@ def _parser() -> argparse.ArgumentParser:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="smoke run on little data, nothing judged or written")
     size.add_argument("--tiny", action="store_true", help="see whether rows start; nothing judged or written")
-    parser.add_argument("--list", action="store_true", help="list the rows and their rough times")
+    parser.add_argument(
+        "--list", action="store_true", help="list the rows, of all tables if none is named, and their rough times"
+    )
     parser.add_argument("--show", action="store_true", help="print the committed table; measure nothing")
     return parser
 
 
 if __name__ == "__main__":
+    if {"--list", "--show"} & set(sys.argv) and hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `--list | head` ends in silence
     raise SystemExit(main())

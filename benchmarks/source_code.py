@@ -1,8 +1,8 @@
 """The code behind a figure: a hash of what its processes ran of each file of the project.
 
 What only prints, draws or documents is left out, and so are comments and docstrings, functions that were not called,
-classes and imports of names that nothing else uses: they change no figure. Where nobody noted the calls, a file counts
-whole.
+classes and imports of names that nothing else uses, and files of rows of which nothing was called or used: they change
+no figure. Where nobody noted the calls, a file counts whole.
 """
 
 from __future__ import annotations
@@ -75,9 +75,14 @@ def ran_here(called: CalledFunctions | None = None) -> Ran:
 def code_of(ran: Ran) -> Code:
     """Hashes of those of the files that can change a figure."""
     counted = {path: names for path, names in sorted(ran.items()) if _counts(path)}
-    called = frozenset(name.rpartition(".")[2] for names in counted.values() for name in names or ())
-    named = _named(counted)
-    return {path: _entry(path, names, called, named) for path, names in counted.items()}
+    idle = _idle(counted)
+    return _hashes({path: names for path, names in counted.items() if path not in idle})
+
+
+def _hashes(ran: Ran) -> Code:
+    called = frozenset(name.rpartition(".")[2] for names in ran.values() for name in names or ())
+    named = _named(ran)
+    return {path: _entry(path, names, called, named) for path, names in ran.items()}
 
 
 def joined(first: Code, other: Code) -> Code:
@@ -104,13 +109,35 @@ def changed_since(code: Mapping[str, str | list[str]]) -> list[str]:
 
 @cache
 def _now(code: str) -> Code:
-    """The same of the present files; kept runs of one row mostly have the same code."""
-    return code_of(_ran(json.loads(code)))
+    """The same of the present files, but of idle ones; kept runs of one row mostly have the same code."""
+    ran = _ran(json.loads(code))
+    idle = _idle(ran)  # of entries from when such files counted
+    return {path: known for path, known in _hashes(ran).items() if path not in idle}
 
 
 def _ran(code: Mapping[str, str | list[str]]) -> Ran:
     """What it was made of."""
     return {path: None if isinstance(known, str) else set(known[1:]) for path, known in code.items()}
+
+
+def _idle(ran: Ran) -> set[str]:
+    """Files of rows that came along with their table: no function was called, and what counts of the other files of
+    benchmarks/ uses no constant or class. Scripts of peers/ may do something as they are read."""
+    known = {path: file for path in ran if _is_of_rows(path) and (file := source_file(ROOT / path)) is not None}
+    idle, named = {path for path in known if ran[path] == set()}, _named(ran)
+    while True:
+        used = {
+            name for path, file in known.items() if path not in idle
+            for name in file.uses(ran[path], named) - file.given
+        }  # fmt: skip
+        more = {path for path in idle if known[path].given & used}
+        if not more:
+            return idle
+        idle -= more
+
+
+def _is_of_rows(path: str) -> bool:
+    return path.startswith("benchmarks/") and not path.startswith("benchmarks/peers/")
 
 
 def _named(ran: Ran) -> frozenset[str]:

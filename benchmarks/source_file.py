@@ -60,6 +60,8 @@ class SourceFile:
         self._classes = [_class(node, own) for node in tree.body if isinstance(node, ast.ClassDef)]
         apart = own.union(*(part.rows for part in (*self._classes, *self._imports)))
         self._uses, self._names = frozenset(_names(tree, apart)), frozenset(_names(tree))
+        self.given = frozenset(_given(tree))
+        """names of its constants and classes"""
 
     def uses(self, ran: Collection[str] | None, named: Collection[str]) -> frozenset[str]:
         """Names that stand in functions that ran (None: all), in classes that count, and outside of both."""
@@ -141,6 +143,16 @@ def _imports(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
             yield child
         elif not isinstance(child, _Function):
             yield from _imports(child)
+
+
+def _given(tree: ast.Module) -> Iterator[str]:
+    """Names of the classes of a module, and of what it assigns outside functions."""
+    for statement in tree.body:
+        if isinstance(statement, ast.ClassDef):
+            yield statement.name
+        elif isinstance(statement, ast.Assign | ast.AnnAssign):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            yield from (one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name))
 
 
 def _import(node: ast.Import | ast.ImportFrom) -> Part:

@@ -670,6 +670,31 @@ def test_a_row_is_as_old_as_the_functions_that_it_calls(tmp_path: Path) -> None:
         assert source_code.changed_since(code | {"src/any2vec/doctor.py": ["other", *names]})
 
 
+def test_files_of_rows_that_came_along_count_where_something_of_them_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {
+        "benchmarks/rows.py": "from other import SIZE\nROWS = 1\ndef call(): return SIZE + ROWS\n",
+        "benchmarks/other.py": "SIZE = FEW\nROWS = 2\ndef idle(): return 1\n",
+        "benchmarks/few.py": "FEW = 1\n",
+        "benchmarks/along.py": "ROWS = 3\ndef call(): return MUCH\nMUCH = 4\n",
+        "benchmarks/peers/script.py": "print(1)\n",
+        "src/any2vec/along.py": "ROWS = 3\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(source_code, "ROOT", tmp_path)
+    ran: source_code.Ran = {name: {"call"} if name == "benchmarks/rows.py" else set() for name in texts}
+    found = source_code.code_of(ran)
+    assert sorted(found) == sorted(texts.keys() - {"benchmarks/along.py"})
+    assert source_code.code_of(ran | {"benchmarks/along.py": {"call"}}).keys() == texts.keys()
+    assert source_code.code_of(ran | {"benchmarks/along.py": None}).keys() == texts.keys()
+    before = json.loads(json.dumps(found | {"benchmarks/along.py": ["as it was"]}))
+    source_code._now.cache_clear()
+    assert source_code.changed_since(before) == []
+
+
 def test_lines_of_code_are_those_that_do_something(tmp_path: Path) -> None:
     text = '"""Text.\n\nMore.\n"""\n\nimport os\nfrom a import (\n    b,\n)\n\n# why\nx = (\n    1,  # one\n)\n'
     (tmp_path / "module.py").write_text(text)
