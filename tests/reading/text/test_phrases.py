@@ -153,6 +153,9 @@ def test_illegal_options_are_refused(options: dict[str, object], said: str) -> N
     '{"format": "any2vec-phrases", "version": 1, "options": {}, "text": {}, "passes": [[[["a", "b"], 1e999]]]}',
     '{"format": "any2vec-phrases", "version": 1, "options": {}, "text": {}, "passes": [[[["a", "\\ud800"], 1]]]}',
     '{"format": "any2vec-phrases", "version": 1, "options": {"delimiter": true}, "text": {}, "passes": []}',
+    '{"format": "any2vec-phrases", "version": 1, "options": {}, "text": {"token_pattern": true}, "passes": []}',
+    '{"format": "any2vec-phrases", "version": 1, "options": {}, "text": {"lowercase": 1}, "passes": []}',
+    '{"format": "any2vec-phrases", "version": 1, "options": {}, "text": ["lowercase"], "passes": []}',
 ])  # fmt: skip
 def test_a_damaged_file_is_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / "phrases.json").write_text(content)

@@ -163,9 +163,18 @@ class Phrases:
         try:
             passes = [{_checked(words): float(score) for words, score in found} for found in meta["passes"]]
             json.dumps(meta, ensure_ascii=False, allow_nan=False).encode()  # ValueError: what no text or JSON can hold
-            return cls(passes, PhraseOptions(**meta["options"]), TextOptions(**meta["text"]))
-        except (KeyError, TypeError, ValueError) as error:
+            return cls(passes, PhraseOptions(**meta["options"]), _text_options(meta["text"]))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise FormatError(f"{path} is damaged: {type(error).__name__}: {error}; write it again.") from error
+
+
+def _text_options(found: Mapping[str, Any]) -> TextOptions:
+    wrong = [
+        name for name, value in found.items() if not isinstance(value, bool if name == "lowercase" else str | None)
+    ]
+    if wrong:
+        raise ValueError(f"{wrong[0]} is {found[wrong[0]]!r:.80}")
+    return TextOptions(**found)
 
 
 def _checked(words: Any) -> tuple[str, ...]:
