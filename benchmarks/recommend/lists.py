@@ -20,7 +20,7 @@ GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
     "bpr": {"learning_rate": (0.02, 0.05, 0.125), "l2": (0.004, 0.01, 0.025)},
     "als": {"alpha": (2.0, 8.0, 32.0), "l2": (0.4, 2.0, 10.0)},
 }
-"""of both sides, alpha as any2vec means it; one setting after the other, twice"""
+"""of both sides, named and meant as any2vec does; one setting after the other, twice"""
 FROM_ZERO = {("bpr", "l2")}
 """(model, setting) that may be none at all"""
 Side = Callable[..., dict[str, Any]]
@@ -35,8 +35,6 @@ def _theirs(bench: Bench, *asked: object) -> dict[str, Any]:
 
 
 def _run(bench: Bench, side: Side, model: str, name: str, is_chosen: bool, seed: int, **settings: float) -> Any:
-    if side is _theirs and "alpha" in settings:
-        settings["alpha"] += 1  # a pair's confidence is alpha in implicit, 1 + alpha in the paper and here
     settings = {"dim": DIM, "epochs": 2 if bench.quick else EPOCHS[model]} | settings
     return side(bench, parts(bench, name, is_chosen), model, seed, json.dumps(settings))
 

@@ -33,7 +33,8 @@ def main() -> None:
             "num_threads": 1 if args.speed else 0, "random_state": args.seed,
         }  # fmt: skip
         if args.model == "als":
-            found = implicit.als.AlternatingLeastSquares(alpha=settings["alpha"], **shared)
+            confidence = 1 + settings["alpha"]  # of a pair: what implicit calls alpha
+            found = implicit.als.AlternatingLeastSquares(alpha=confidence, **shared)
         else:
             found = implicit.bpr.BayesianPersonalizedRanking(learning_rate=settings["learning_rate"], **shared)
         started = time.perf_counter()
