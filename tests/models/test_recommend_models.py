@@ -302,6 +302,17 @@ def test_what_leaves_nothing_out_is_refused(exclude: Any) -> None:
             toy().recommend(users, exclude=exclude)
 
 
+def test_a_matrix_leaves_out_what_the_users_of_its_rows_have() -> None:
+    found, matrix = toy(), sparse.csr_matrix(np.array([[1, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]]))
+    with pytest.raises(InputError, match=r"users are 0, 1, 2 .*, and the model's have names, 10 first"):
+        found.recommend(10, exclude=matrix)
+    numbered = Recommender(found.model, [0, 1, 2], [0, 1, 2, 3], found.user_vectors, found.item_vectors)
+    assert numbered.recommend([0, 1], 1, exclude=matrix) == [[(2, 1.0)], [(2, 2.0)]]
+    for rows in (matrix[1], matrix[:2], sparse.csr_array(matrix)[1]):  # implicit takes the rows of who is asked for
+        with pytest.raises(InputError, match="give the whole matrix"):
+            numbered.recommend(1, exclude=rows)
+
+
 def test_threads_give_the_same_lists() -> None:
     found = Recommender(
         any2vec.BPR(dim=8), range(3000), range(50), rows(1, 3000, 8), rows(2, 50, 8), rows(3, 50, 1)[:, 0]

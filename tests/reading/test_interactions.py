@@ -49,6 +49,43 @@ def test_columns_beside_user_and_item_count_where_they_are_weights(tmp_path: Pat
     assert pairs_of(found) == {("1", "5"): 1.0, ("1", "6"): 1.0} and found.report.ignored_columns == 2
 
 
+def test_columns_without_names_are_taken_by_place(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("a,x,3\na,y,4\nb,x,6\n")
+    assert pairs_of(read_interactions(tmp_path / "rows.csv")) == PAIRS
+    found = read_interactions(tmp_path / "rows.csv", InteractionOptions(use_columns="1,2"))
+    assert pairs_of(found) == dict.fromkeys(PAIRS, 1.0) and found.report.ignored_columns == 1
+    (tmp_path / "times.csv").write_text("user,item,stamp\na,x,881250949\n")  # a name that is no weight's
+    assert read_interactions(tmp_path / "times.csv").report.ignored_columns == 1
+    frame = pytest.importorskip("pandas").DataFrame([(user, item, weight) for (user, item), weight in PAIRS.items()])
+    assert pairs_of(read_interactions(frame)) == PAIRS
+
+
+@pytest.mark.parametrize(
+    ("text", "num_pairs"),
+    [
+        ("who,what\n1,2\n3,4\n", 2),  # words over numbers
+        ("who,what,weight\nann,tea,2\nbob,tea,1\n", 2),
+        ("USER_ID,ITEM_ID\nann,tea\n", 1),
+        ("ann,tea\nbob,milk\n", 2),
+        ("ann,book\nbob,book\n", 2),  # a usual name of a column that is an item: it comes again
+        ("u,tea\nv,milk\n", 2),
+        ("ann,2\n5,3\n", 2),
+    ],
+)
+def test_what_a_header_is(text: str, num_pairs: int, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text(text)
+    assert len(read_interactions(tmp_path / "rows.csv")) == num_pairs
+
+
+def test_a_header_beside_columns_by_place(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("item,user,times\nx,a,3\ny,a,4\nx,b,6\n")
+    found = read_interactions(tmp_path / "rows.csv", InteractionOptions(use_columns="2,1,3"))
+    assert pairs_of(found) == PAIRS
+    (tmp_path / "rows.csv").write_text("shopper,article\nann,tea\n")
+    for header, count in ((True, 1), (False, 2)):
+        assert len(read_interactions(tmp_path / "rows.csv", InteractionOptions(header=header))) == count
+
+
 @pytest.mark.parametrize("mark", [" ", ",", "\t"])
 def test_lists(mark: str, tmp_path: Path) -> None:
     with gzip.open(tmp_path / "lists.gz", "wt") as file:
@@ -141,12 +178,19 @@ def test_split_holds_a_share_of_each_user_out() -> None:
     [
         ("", {}, "empty"),
         ("# nothing\n", {}, "no interactions"),
+        ("user,item\n", {}, "rows.csv holds no interactions but a header"),
         ("one\ntwo\n", {}, "one column"),
         ("a,b\nc\n", {"delimiter": "comma"}, "line 2 has 1 columns"),
         ("a,\n", {}, "(empty item|one column)"),
         ("a,b,c\n", {"use_columns": "1,2,3"}, "no numbers"),
         ("a,b,-1\n", {"use_columns": "1,2,3"}, "weight -1"),
         ("user,item\na,b\n", {"use_columns": "user,thing"}, "no column 'thing'"),
+        ("a,b,c\n", {}, "no numbers"),
+        ("a,b,881250949\n", {}, "times rather than weights"),
+        ("a,b\nc,d\nlone\ne,f\n", {}, "line 3 has 1 columns, not 2: 'lone'"),
+        ("a b,c\nd,e f\nlone\n", {}, "line 3 has 1 columns, not 2: 'lone'"),
+        ("a,b\n", {"delimiter": ";"}, "split by ;, as asked"),
+        ("shopper,article\nann,tea\n", {}, "begins with 'shopper, article'.*--no-header"),
     ],
 )
 def test_what_is_wrong_with_text(text: str, options: dict[str, Any], said: str, tmp_path: Path) -> None:

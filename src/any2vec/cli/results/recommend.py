@@ -82,7 +82,7 @@ def recommend(
     from any2vec.models.recommend.recommender import Recommender
 
     recommender = Recommender.load(run)
-    asked = users or _users_of(users_file, recommender)
+    asked = users or _known_users(_users_of(users_file, recommender), recommender)
     row_B = recommender.rows_of(asked)
     left_out = recommender.known(seen)
     if left_out is not None and not len(left_out):
@@ -112,6 +112,17 @@ def _users_of(path: Path | None, recommender: Any) -> list[str]:
 
     text = b"".join(read_blocks(path)).decode("utf-8", "replace")
     return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _known_users(listed: list[str], recommender: Any) -> list[str]:
+    """Those of a file that the model has; the others are told, and cost the rest nothing."""
+    known = [user for user, row in zip(listed, recommender.users.rows(listed).tolist(), strict=True) if row >= 0]
+    if listed and not known:
+        recommender.rows_of(listed)  # says so
+    if unknown := len(listed) - len(known):
+        first = next(user for user, other in zip(listed, [*known, None], strict=False) if user != other)
+        note(f"{unknown:,} of {len(listed):,} users are not among those of the training data, {first!r} first.")
+    return known
 
 
 def _lines(asked: list[str], recommender: Any, blocks: Iterator[tuple[np.ndarray, np.ndarray]]) -> Iterator[str]:

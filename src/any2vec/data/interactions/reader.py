@@ -68,7 +68,7 @@ def columns_of(
 
 
 def _of_text(name: str, options: InteractionOptions, progress: ProgressCall | None) -> Iterator[Columns]:
-    lines = comments = 0
+    lines = comments = rows = 0
     form, marks = None, _COMMENT if options.comment is None else options.comment
     for whole in whole_lines(display(name), text_blocks(name, progress, _PIECE)):
         text, left_out = without_comments(whole, marks)
@@ -76,12 +76,16 @@ def _of_text(name: str, options: InteractionOptions, progress: ProgressCall | No
         if form is None and (said := first_lines(np.frombuffer(text, np.uint8), "")):
             form = _form(said, name, options)
         if form is not None:
-            found = _of_lists(text, name, form.mark) if options.lists else _of_lines(text, name, form, lines, is_first)
+            if options.lists:
+                found = _of_lists(text, name, form.mark)
+            else:
+                found = _of_lines(text, name, form, lines, is_first, options)
             yield found._replace(comments=comments)
-            comments = 0
+            comments, rows = 0, rows + len(found.users)
         lines += text.count(b"\n")
-    if form is None:
-        raise DataError(f"{display(name)} holds no interactions; give at least one.")
+    if not rows:
+        beside = " but a header" if form is not None and form.has_header else ""
+        raise DataError(f"{display(name)} holds no interactions{beside}; give at least one.")
 
 
 class _Form(NamedTuple):
@@ -94,23 +98,81 @@ class _Form(NamedTuple):
 
 
 def _form(said: list[bytes], name: str, options: InteractionOptions) -> _Form:
-    mark = guess_delimiter(said) if options.delimiter is None else DELIMITERS.get(options.delimiter, options.delimiter)
+    mark = _mark(said) if options.delimiter is None else DELIMITERS.get(options.delimiter, options.delimiter)
     if options.lists:
         return _Form(mark)
-    first = said[0].decode("utf-8", "replace").strip("\r")
-    fields = [field.strip().strip('"') for field in (first.split() if mark == " " else first.split(mark))]
-    where = display(name)
+    rows = [[field.strip().strip('"') for field in _split(line, mark)] for line in said]
+    where, fields = display(name), rows[0]
     if len(fields) < 2:
+        asked = "tab, comma, semicolon or space" if options.delimiter is None else f"{options.delimiter}, as asked"
         raise DataError(
-            f"{where} has one column in its first line ({first[:_SHOWN]!r}); an interaction has a user and an item, "
-            "split by tab, comma, semicolon or space."
+            f"{where} has one column in its first line ({_text(said[0])[:_SHOWN]!r}); an interaction has a user and an "
+            f"item, split by {asked}."
         )
-    named = [field.lower() for field in fields]
     has_header = options.header
     if has_header is None:
-        has_header = bool(USERS & {*named} and ITEMS & {*named}) or _are_names(options.use_columns, fields)
-    names = fields if has_header else [str(number) for number in range(1, len(fields) + 1)]
+        has_header = _are_names(options.use_columns, fields) or _is_header(rows, where)
+    by_place = not has_header or all(map(str.isdecimal, (options.use_columns or "user").split(",")))
+    names = _places(len(fields)) if by_place else fields
     return _Form(mark, len(fields), has_header, tuple(map(names.index, _chosen(names, where, options.use_columns))))
+
+
+def _mark(said: list[bytes]) -> str:
+    """As of edges; but lines without the mark that most have do not make spaces of it: they are named as they are read,
+    unless spaces give each line as many columns."""
+    mark = guess_delimiter(said)
+    counts = {len(line.split()) for line in said}
+    if mark == " " and (len(counts) > 1 or counts == {1}):
+        most = (one for one in "\t,;" if one.encode() in said[0] and 2 * _count(one.encode(), said) > len(said))
+        return next(most, mark)
+    return mark
+
+
+def _count(mark: bytes, lines: list[bytes]) -> int:
+    return sum(mark in line for line in lines)
+
+
+def _split(line: bytes, mark: str) -> list[str]:
+    return _text(line).split() if mark == " " else _text(line).split(mark)
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace").strip("\r")
+
+
+def _is_header(rows: list[list[str]], where: str) -> bool:
+    """Whether the first of the first lines names columns: by usual names, or by words over numbers.
+
+    Raises:
+        DataError: it has the usual name of one side, which may be a header as well as an item.
+    """
+    first, following = rows[0], rows[1:]
+    named = {field.lower() for field in first}
+    if USERS & named and ITEMS & named:
+        return True
+    are_words = bool(following) and not any(map(_is_number, first))
+    if are_words and any(all(_is_number(row[at]) for row in following if at < len(row)) for at in range(len(first))):
+        return True
+    comes_again = any(field in first for row in following for field in row)  # then it is a user or an item
+    if not comes_again and any(len(name) > 1 for name in named & (USERS | ITEMS)):  # u and i may be users and items
+        raise DataError(
+            f"{where} begins with {', '.join(first)[:_SHOWN]!r}, which may be names of columns or a user and an item; "
+            "say which: header (--header) or no header (--no-header)."
+        )
+    return False
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _places(count: int) -> list[str]:
+    """How columns without names are called."""
+    return [str(place) for place in range(1, count + 1)]
 
 
 def _are_names(use_columns: str | None, fields: list[str]) -> bool:
@@ -120,16 +182,18 @@ def _are_names(use_columns: str | None, fields: list[str]) -> bool:
 
 
 def _chosen(names: list[str], where: str, use_columns: str | None) -> list[str]:
-    """The columns of users, items and, where there is one, weights."""
+    """The columns of users, items and, where there is one, weights: by name, or of columns without names by place."""
     if chosen := chosen_columns(use_columns, names, where):
         return chosen
     if len(names) < 2:
         raise DataError(f"{where} has {len(names)} column; an interaction needs two: user and item.")
+    if len(names) == 3 and all(name.isdecimal() for name in names):
+        return names
     user, item, weight = usual_columns(names, USERS, ITEMS, WEIGHTS)
     return [*([user, item] if user and item else names[:2]), *([weight] if weight else [])]
 
 
-def _of_lines(text: bytes, name: str, form: _Form, lines: int, is_first: bool) -> Columns:
+def _of_lines(text: bytes, name: str, form: _Form, lines: int, is_first: bool, options: InteractionOptions) -> Columns:
     from any2vec.data.io.arrow import FieldCountError, arrow_errors, check_utf8, pa, pc, split_lines
 
     check_utf8(text, name)
@@ -153,6 +217,7 @@ def _of_lines(text: bytes, name: str, form: _Form, lines: int, is_first: bool) -
     if len(columns) > 2:
         with arrow_errors(f"{where} has weights that are no numbers", advice="choose other columns, use_columns."):
             weights = checked_weights(pc.cast(columns[2], pa.float64()).to_numpy(), where)
+        _check_no_times(weights, where, options)
     return Columns(columns[0], columns[1], weights, ignored_columns=form.num_columns - len(form.chosen))
 
 
@@ -201,6 +266,7 @@ def _of_table(source: Any, form: str | None, options: InteractionOptions, is_of_
         if len(chosen) > 2:
             with table.errors():
                 weights = checked_weights(batch[chosen[2]].cast(pa.float64()).to_numpy(), table.name)
+            _check_no_times(weights, table.name, options)
         integers = pa.types.is_integer(kinds[0]), pa.types.is_integer(kinds[1])
         yield Columns(users, items, weights, integers, len(table.names) - len(chosen))
 
@@ -238,6 +304,15 @@ def checked_weights(weight_M: np.ndarray, where: str) -> np.ndarray:
     if wrong.any():
         raise DataError(f"{where} has the weight {weight_M[np.argmax(wrong)]:g}; weights are finite and above 0.")
     return found
+
+
+def _check_no_times(weight_M: np.ndarray, where: str, options: InteractionOptions) -> None:
+    """DataError where weights that nobody asked for by name are seconds since 1970."""
+    if options.use_columns is None and len(weight_M) and (time := float(weight_M.min())) >= 1e8:  # March 1973
+        raise DataError(
+            f"{where} has {time:.0f} and more in its third column, which are times rather than weights; choose the "
+            "columns: use_columns of two leaves the weights out, of three reads them."
+        )
 
 
 def _check_full(columns: Iterable[Any], where: str) -> None:

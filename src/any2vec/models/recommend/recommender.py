@@ -77,8 +77,10 @@ class Recommender:
 
     def _interactions(self, asked: list[Any], exclude: Any) -> Any:
         """What `recommend` leaves out, as interactions: a list of items becomes pairs of each user with each."""
-        is_whole = isinstance(exclude, str | Path | Interactions) or hasattr(exclude, "tocoo")
-        if exclude is None or is_whole or is_table(exclude):
+        if hasattr(exclude, "tocoo"):
+            self._check_matrix(exclude.shape)
+            return exclude
+        if exclude is None or isinstance(exclude, str | Path | Interactions) or is_table(exclude):
             return exclude
         wanted = "exclude takes interactions (a file, a table, a list of (user, item)) or a list of items"
         try:
@@ -100,6 +102,19 @@ class Recommender:
             f"{wanted}; none of {', '.join(map(repr, given[:3]))}{', ...' if len(given) > 3 else ''} is among the "
             f"{len(self.items):,} items of the model, nor a file."
         )
+
+    def _check_matrix(self, shape: tuple[int, ...]) -> None:
+        """InputError where the rows of a matrix are not the users: its rows of those that are asked for, say."""
+        if len(shape) != 2 or shape[0] != len(self.users):
+            raise InputError(
+                f"exclude is a matrix of shape {shape} where the model has {len(self.users):,} users; give the whole "
+                "matrix, a row for each user: the rows of those that you ask for are found in it."
+            )
+        if (self.users.rows(range(min(shape[0], 100))) < 0).all():
+            raise InputError(
+                "exclude is a matrix, whose users are 0, 1, 2 ..., and the model's have names, "
+                f"{self.users[0]!r} first; give pairs of user and item."
+            )
 
     def rows_of(self, users: Sequence[Key]) -> np.ndarray:
         """int64 (B,). UnknownKeyError: the training data lack a user."""

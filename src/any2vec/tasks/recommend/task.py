@@ -107,6 +107,15 @@ class Recommend(Task):
         rows = shape.num_rows
         return {"num_users": rows, "num_items": rows, "num_interactions": shape.num_items(20)}
 
+    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+        data = summary["data"]
+        of = f"{data['num_interactions']:,} of {data['num_users']:,} users"
+        found = [("interactions", f"{of}, {'with weights' if data['weighted'] else 'each of weight 1'}")]
+        if count := data["ignored_columns"]:
+            noun = "column of the data is" if count == 1 else "columns of the data are"
+            found.append(("note", f"{count:,} {noun} not read; --use-columns USER,ITEM,WEIGHT names them"))
+        return found
+
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         command = ["any2vec", "recommend", str(folder), "USER", "--exclude-seen", "INTERACTIONS"]
         return f"To recommend items to a user:  {shlex.join(command)}"
