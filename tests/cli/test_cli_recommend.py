@@ -52,10 +52,12 @@ def test_users_of_a_file_to_a_file(likes: Path, tmp_path: Path) -> None:
 
 
 def test_users_that_are_unknown_cost_the_others_nothing(likes: Path, tmp_path: Path) -> None:
-    (tmp_path / "users.txt").write_text("u3\nnobody\nu1\n")
+    (tmp_path / "users.txt").write_text("\ufeffu3\nnobody\nu1\n")
     found = run("recommend", str(likes / "run"), "--users", str(tmp_path / "users.txt"), "-k", "1")
     assert [line.split("\t")[0] for line in found.stdout.splitlines()] == ["u3", "u1"]
     assert "1 of 3 users are not among those of the training data, 'nobody' first" in found.stderr
+    (tmp_path / "users.txt").write_text("\n")
+    assert "holds no users" in refused("recommend", str(likes / "run"), "--users", str(tmp_path / "users.txt"))
     (tmp_path / "users.txt").write_text("nobody\n")
     assert "'nobody' is not" in refused("recommend", str(likes / "run"), "--users", str(tmp_path / "users.txt"))
 

@@ -13,7 +13,7 @@ import typer
 from any2vec.cli.options import path_option
 from any2vec.cli.output import AsJson, columns, details, guarded, note, print_json, show
 from any2vec.data.io.storage import atomic_file, check_file_free
-from any2vec.errors import InputError
+from any2vec.errors import DataError, InputError
 from any2vec.train.registry import task_of_run
 from any2vec.units import number
 
@@ -110,14 +110,17 @@ def _users_of(path: Path | None, recommender: Any) -> list[str]:
         return list(recommender.users.names)
     from any2vec.data.io.files import read_blocks
 
-    text = b"".join(read_blocks(path)).decode("utf-8", "replace")
-    return [line.strip() for line in text.splitlines() if line.strip()]
+    text = b"".join(read_blocks(path)).decode("utf-8-sig", "replace")
+    users = [line.strip() for line in text.splitlines() if line.strip()]
+    if not users:
+        raise DataError(f"{path} holds no users; give one on each line.")
+    return users
 
 
 def _known_users(listed: list[str], recommender: Any) -> list[str]:
     """Those of a file that the model has; the others are told, and cost the rest nothing."""
     known = [user for user, row in zip(listed, recommender.users.rows(listed).tolist(), strict=True) if row >= 0]
-    if listed and not known:
+    if not known:
         recommender.rows_of(listed)  # says so
     if unknown := len(listed) - len(known):
         first = next(user for user, other in zip(listed, [*known, None], strict=False) if user != other)

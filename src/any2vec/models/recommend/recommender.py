@@ -104,17 +104,19 @@ class Recommender:
         )
 
     def _check_matrix(self, shape: tuple[int, ...]) -> None:
-        """InputError where the rows of a matrix are not the users: its rows of those that are asked for, say."""
-        if len(shape) != 2 or shape[0] != len(self.users):
-            raise InputError(
-                f"exclude is a matrix of shape {shape} where the model has {len(self.users):,} users; give the whole "
-                "matrix, a row for each user: the rows of those that you ask for are found in it."
-            )
-        if (self.users.rows(range(min(shape[0], 100))) < 0).all():
-            raise InputError(
-                "exclude is a matrix, whose users are 0, 1, 2 ..., and the model's have names, "
-                f"{self.users[0]!r} first; give pairs of user and item."
-            )
+        """InputError where rows and columns of a matrix are not the users and items: its rows of some users, say."""
+        for noun, keys, place in (("users", self.users, 0), ("items", self.items, 1)):
+            numbers = [int(name) for name in keys.names if name.isdecimal()]
+            if not numbers:
+                raise InputError(
+                    f"exclude is a matrix, whose {noun} are 0, 1, 2 ..., and the model's have names, {keys[0]!r} "
+                    "first; give pairs of user and item."
+                )
+            if len(shape) != 2 or (place == 0 and max(numbers) >= shape[0]):
+                raise InputError(
+                    f"exclude is a matrix of shape {shape}, which has no row for user {max(numbers)} of the model; "
+                    "give the whole matrix: the rows of the users that you ask for are found in it."
+                )
 
     def rows_of(self, users: Sequence[Key]) -> np.ndarray:
         """int64 (B,). UnknownKeyError: the training data lack a user."""
@@ -136,7 +138,9 @@ class Recommender:
         ):  # fmt: skip
             return interactions
         known = [*self.users.names], [*self.items.names]
-        return read_interactions(interactions, options or self.options, known=known, is_of_training=options is None)
+        return read_interactions(
+            interactions, options or self.options, known=known, is_of_training=options is None, pairs_only=True
+        )
 
     def best(
         self, row_B: np.ndarray, k: int, exclude: Interactions | None = None, threads: int = 0
