@@ -610,8 +610,8 @@ def test_what_has_come_and_is_too_little_for_a_batch_is_said_and_kept(text: Path
     few, out = tmp_path / "few.txt", tmp_path / "out"
     few.write_text("tea pot\n" * 3)
     with pytest.raises(DataError, match=r"24 bytes of lines came, fewer than a batch.*wait for --resume.*--seconds"):
-        train(few, out, seconds=0.5, linger=60, batch_bytes=1 << 20, follow=True)
-    assert train(few, out, resume=True).summary["words"] == 6
+        train(few, out, seconds=0.5, linger=60, follow=True)
+    assert train(few, out, linger=60, resume=True).summary["words"] == 6
     ids = tmp_path / "ids"
     train(text, ids, log_ids=True)
     (ids / "trained.ids").write_text("0 1\n")

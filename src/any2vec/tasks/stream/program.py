@@ -260,7 +260,7 @@ class StreamProgram(Program):
             kept = "" if self.request.spec.run.out is None else "; they wait for --resume"
             return (
                 f"{waiting:,} bytes of lines came, fewer than a batch, and nothing was trained{kept}. Give more "
-                "--seconds, or a lower --linger or --batch-bytes."
+                "--seconds: --linger says how long a batch waits to be full."
             )
         if not words:
             sources = self.batches.inflow.metrics().values()
