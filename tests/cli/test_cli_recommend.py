@@ -166,6 +166,11 @@ def test_what_is_refused_of_clicks(arguments: list[str], said: str, shop: Path) 
     assert said in refused("recommend", str(shop / "run"), *arguments)
 
 
+def test_a_column_is_given_once(shop: Path) -> None:
+    said = refused("recommend", str(shop / "run"), "user=4", "user=5", "--column", "product")
+    assert "user is given twice" in said
+
+
 def test_values_that_nobody_knows(shop: Path) -> None:
     said = refused("recommend", str(shop / "run"), "user=999", "--column", "product")
     assert ("hashed" if shop.name.startswith("hash") else "'999' is not among the 20 values") in said

@@ -157,6 +157,9 @@ def _recommend_values(
     if column is None:
         raise InputError("Say which column's values are ranked: --column NAME.")
     context = dict(pair.split("=", 1) for pair in pairs)
+    if len(context) < len(pairs):
+        names = [pair.partition("=")[0] for pair in pairs]
+        raise InputError(f"{next(name for name in names if names.count(name) > 1)} is given twice; give it once.")
     answer = rank_values(ClickScorer.load(run), context, column, k, seen)
     _print("context", "probability", {" ".join(pairs): answer}, as_json, column)
 
