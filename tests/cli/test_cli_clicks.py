@@ -148,7 +148,20 @@ def test_labels_that_are_all_alike(label: int, here: Path) -> None:
 def test_rows_without_labels_are_scored_alike(here: Path) -> None:
     edit(lambda lines: [line.split("\t", 1)[1] for line in lines], "rows.tsv", "none.tsv")
     assert done("score", "run", "none.tsv") == done("score", "run", "rows.tsv")
-    assert set(json.loads(done("score", "run", "none.tsv", "--json"))) == {"model", "num_examples", "mean"}
+    assert set(json.loads(done("score", "run", "none.tsv", "--json"))) == {"model", "num_examples", "mean", "unseen"}
+
+
+def test_values_that_training_has_not_seen_are_remarked_upon(tmp_path: Path) -> None:
+    rows = [(number % 2, number % 2 + 10) for number in range(60)]
+    (tmp_path / "clicks.csv").write_text("click,user\n" + "".join(f"{click},{user}\n" for click, user in rows))
+    (tmp_path / "floats.csv").write_text("click,user\n" + "".join(f"{click},{user}.0\n" for click, user in rows))
+    (tmp_path / "s.toml").write_text('label = "click"\ncategorical = ["user"]\nids = "vocabulary"\n')
+    out = str(tmp_path / "run")
+    done("train", "logistic", str(tmp_path / "clicks.csv"), "--schema", str(tmp_path / "s.toml"), "--out", out)
+    for name, share in (("clicks.csv", 0.0), ("floats.csv", 1.0)):
+        found = run("score", out, str(tmp_path / name), "--json")
+        assert json.loads(found.stdout)["unseen"] == {"user": share}
+        assert ("Column 'user': 100% of its values are not among" in found.stderr) is bool(share)
 
 
 def test_what_is_reported_of_one_host_and_of_several(here: Path) -> None:

@@ -51,6 +51,29 @@ def test_users_of_a_file_to_a_file(likes: Path, tmp_path: Path) -> None:
     assert "--overwrite" in refused("recommend", run, "--users", "all", "--out", str(out))
 
 
+def test_users_that_are_unknown_cost_the_others_nothing(likes: Path, tmp_path: Path) -> None:
+    (tmp_path / "users.txt").write_text("\ufeffu3\nnobody\nu1\n")
+    found = run("recommend", str(likes / "run"), "--users", str(tmp_path / "users.txt"), "-k", "1")
+    assert [line.split("\t")[0] for line in found.stdout.splitlines()] == ["u3", "u1"]
+    assert "1 of 3 users are not among those of the training data, 'nobody' first" in found.stderr
+    (tmp_path / "users.txt").write_text("\n")
+    assert "holds no users" in refused("recommend", str(likes / "run"), "--users", str(tmp_path / "users.txt"))
+    (tmp_path / "users.txt").write_text("nobody\n")
+    assert "'nobody' is not" in refused("recommend", str(likes / "run"), "--users", str(tmp_path / "users.txt"))
+
+
+def test_what_was_read_is_said(likes: Path, tmp_path: Path) -> None:
+    rows = (likes / "train.tsv").read_text().splitlines()
+    (tmp_path / "rows.tsv").write_text("\n".join([f"{rows[0]}\tday", *(f"{row}\tmonday" for row in rows[1:])]))
+    said = done("train", "als", str(tmp_path / "rows.tsv"), "--dim", "2", "--epochs", "1", "--out", str(tmp_path / "a"))
+    assert "100 of 40 users, each of weight 1" in said and "1 column of the data is not read" in said
+    (tmp_path / "rows.tsv").write_text("\n".join(f"{row}\t2" for row in rows[1:]))
+    said = done("train", "als", str(tmp_path / "rows.tsv"), "--dim", "2", "--epochs", "1", "--out", str(tmp_path / "b"))
+    assert "100 of 40 users, with weights" in said and "not read" not in said
+    said = done("compare", str(tmp_path / "a"), str(tmp_path / "b"), "--json")
+    assert json.loads(said)["settings"]["data.weighted"] == [False, True]
+
+
 def test_how_good_the_lists_are(likes: Path) -> None:
     files = "--data", str(likes / "test.tsv"), "--exclude", str(likes / "train.tsv")
     found = json.loads(done("evaluate", str(likes / "run"), "--task", "recommend", *files, "-k", "8", "--json"))
@@ -141,6 +164,11 @@ def test_values_of_a_column_for_a_context(shop: Path) -> None:
 )
 def test_what_is_refused_of_clicks(arguments: list[str], said: str, shop: Path) -> None:
     assert said in refused("recommend", str(shop / "run"), *arguments)
+
+
+def test_a_column_is_given_once(shop: Path) -> None:
+    said = refused("recommend", str(shop / "run"), "user=4", "user=5", "--column", "product")
+    assert "user is given twice" in said
 
 
 def test_values_that_nobody_knows(shop: Path) -> None:

@@ -256,6 +256,7 @@ def test_commands_and_python_of_the_page_of_recommending(tmp_path: Path, monkeyp
     rows = [f"{user}\t{item}\n" for user in users for item in draw.sample(items, 10)]
     (tmp_path / "likes.tsv").write_text("user\titem\n" + "".join(rows[::2]) + "7\t1193\n")
     (tmp_path / "test.tsv").write_text("user\titem\n" + "".join(rows[1::2]))
+    (tmp_path / "plays.csv").write_text("who,what,times\n" + "".join(rows).replace("\n", "\t3\n").replace("\t", ","))
     clicks = (f"{draw.randrange(2)},{draw.choice(users)},de,p{draw.randrange(9)}" for _ in range(300))
     (tmp_path / "clicks.csv").write_text("\n".join(["click,user,country,product", *clicks, "1,547,de,p1", ""]))
     (tmp_path / "shop.toml").write_text('label = "click"\ncategorical = ["user", "country", "product"]\n')
@@ -265,7 +266,8 @@ def test_commands_and_python_of_the_page_of_recommending(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec("\n".join(blocks(page, "python")), {})
-    assert len(printed.getvalue().splitlines()) == 2
+    lists, score = printed.getvalue().splitlines()[:2], printed.getvalue().splitlines()[2]
+    assert len(lists) == 2 and 0 < float(score) < 1
 
 
 @pytest.mark.slow

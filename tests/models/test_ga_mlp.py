@@ -18,7 +18,7 @@ from any2vec.cluster.message import HEAD, PART, Message, encode
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.data.graph.augment import Own, PageRank, Powers, augment, multiply, normalized_adjacency
-from any2vec.errors import InputError, MessageError
+from any2vec.errors import DataError, InputError, MessageError
 from any2vec.models.layers.activation import activation
 from any2vec.models.layers.admm.blocks import Steps
 from any2vec.models.layers.admm.group import AdmmGroup
@@ -28,8 +28,9 @@ from any2vec.models.layers.ga_mlp import stage_ends
 from any2vec.models.layers.neighbors import neighbors_of
 from any2vec.models.layers.weights import start_weights
 from any2vec.plan.sharding.layers import boundary_bytes, critical_path, layers_of_hosts
+from any2vec.tasks.layers.prepare import prepare_nodes, read_split
 from any2vec.types import Csr
-from planted_nodes import SMALL, plant, same, trained
+from planted_nodes import SMALL, options, plant, same, trained
 from spreads import spread
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
@@ -181,6 +182,7 @@ def test_layers_are_assigned_so_that_the_dearest_host_is_cheapest() -> None:
 
 def test_growth_shares_the_epochs_out() -> None:
     assert stage_ends(3, 200) == [100, 150, 200] and stage_ends(1, 7) == [7] and stage_ends(3, 3) == [1, 2, 3]
+    assert stage_ends(4, 4) == [1, 2, 3, 4]  # each has an epoch
     assert any2vec.GAMLP().sizes == (2, 5, 10) and any2vec.GAMLP(layers=5, growth="2-5-8").sizes == (2, 5)
     with pytest.raises(InputError, match="epochs must be at least 3"):
         stage_ends(3, 2)
@@ -328,3 +330,54 @@ def test_predictions_are_of_the_type_of_the_classes(planted: dict[str, Any], for
 
 def _pairs(path: Path) -> list[list[str]]:
     return [line.split() for line in path.read_text().splitlines()]
+
+
+# ---- what is odd
+
+
+def test_a_grid_of_an_odd_activation_reaches_below_zero_as_far_as_above() -> None:
+    rng = np.random.default_rng(0)
+    x_TX, label_T = rng.normal(size=(9, 4)).astype(np.float32), rng.integers(0, 2, 9)
+    weights = start_weights((4, 5, 2), 1)
+    for name, below in (("tanh", 1.5), ("relu", 0.25), ("sigmoid", 0.25)):
+        quantized = Quantized(p=True, q=True, grid=8)
+        first = make_layers(weights, x_TX, label_T, activation(name), Steps(), quantized, 0, 1)[0]
+        grid = first.rules.output_grid
+        assert grid is not None
+        low, high = (float(grid.nearest(np.float32([far]))[0]) for far in (-1e9, 1e9))
+        assert low == pytest.approx(-below / 1.5 * high, rel=0.02)
+
+
+def test_numbers_that_are_none_stay_so() -> None:
+    f, nan = activation("tanh"), np.full(2, np.nan)
+    assert np.isnan(f.best_z(nan, nan, nan)).all()
+
+
+def test_other_places_of_the_same_numbers_are_other_features(tmp_path: Path) -> None:
+    planted = plant(tmp_path)
+    bags = sparse.random_array((90, 12), density=0.3, rng=np.random.default_rng(1), format="csr", dtype=np.float32)
+    bags.data[:] = 1
+    digests = []
+    for features in (bags, sparse.csr_array(bags[::-1])):
+        sparse.save_npz(planted["features"], features)
+        nodes = options(planted)
+        digests.append(
+            prepare_nodes(any2vec.GAMLP(**SMALL), planted["edges"], nodes, None, None, None).metadata["digest"]
+        )
+    assert digests[0] != digests[1]
+
+
+def test_features_of_any_size_are_scaled(tmp_path: Path) -> None:
+    planted = plant(tmp_path)
+    for size in (1e22, 1e-25):
+        sparse.save_npz(planted["features"], sparse.csr_array((planted["x"] * size).astype(np.float32)))
+        model = any2vec.GAMLP(**SMALL)
+        prepared = prepare_nodes(model, planted["edges"], options(planted), None, None, None)
+        scaled, factor = prepared.scaled
+        assert np.isfinite(scaled).all() and scaled.any() and 0 < factor < np.inf
+
+
+def test_a_line_of_commas_is_no_split(tmp_path: Path) -> None:
+    (tmp_path / "split.csv").write_text("1,train\n,,\n")
+    with pytest.raises(DataError, match=r"split.csv, line 2: expected"):
+        read_split(tmp_path / "split.csv")

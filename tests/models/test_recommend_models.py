@@ -302,6 +302,19 @@ def test_what_leaves_nothing_out_is_refused(exclude: Any) -> None:
             toy().recommend(users, exclude=exclude)
 
 
+def test_a_matrix_leaves_out_what_the_users_of_its_rows_have() -> None:
+    vectors, matrix = np.eye(3, dtype=np.float32), sparse.csr_matrix([[1, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]])
+    found = Recommender(any2vec.BPR(dim=3), [0, 2, 3], [0, 1, 2], vectors, vectors[::-1].copy())  # user 1 has nothing
+    assert found.recommend([0, 2], 2, exclude=matrix) == [[(2, 1.0)], [(1, 1.0), (0, 0.0)]]
+    for rows in (matrix[2], matrix[:2], sparse.csr_array(matrix)[2]):  # implicit takes the rows of who is asked for
+        with pytest.raises(InputError, match=r"has no row for user 3 .* whole matrix"):
+            found.recommend(2, exclude=rows)
+    for users, items, noun in ((["ann", "bob", "eve"], [0, 1, 2], "users"), ([0, 1, 2], list("abc"), "items")):
+        named = Recommender(found.model, users, items, vectors, vectors)
+        with pytest.raises(InputError, match=f"whose {noun} are 0, 1, 2 .* have names"):
+            named.recommend(users[0], exclude=matrix)
+
+
 def test_threads_give_the_same_lists() -> None:
     found = Recommender(
         any2vec.BPR(dim=8), range(3000), range(50), rows(1, 3000, 8), rows(2, 50, 8), rows(3, 50, 1)[:, 0]

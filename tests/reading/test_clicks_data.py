@@ -30,6 +30,7 @@ from any2vec.data.clicks.encoder import ClickEncoder
 from any2vec.data.clicks.reader import read_rows
 from any2vec.data.clicks.rows import FoundRows, HashedRows, KnownRows
 from any2vec.data.clicks.schema import KNOWN, ClickSchema
+from any2vec.data.io.arrow import TableReader
 from any2vec.data.vocab.vocabulary import Vocabulary
 from any2vec.errors import DataError, InputError
 from naive.text import hash_strings as naive
@@ -259,6 +260,23 @@ def test_tables_in_memory(read: Callable[..., Clicks]) -> None:
         read(StreamTable(t.set_column(t.schema.get_field_index("y"), "y", pa.array([0, 1, 7, 1][: len(t)]))), made)
     with pytest.raises(DataError, match="The StreamTable holds no rows"):
         read(StreamTable(t.slice(0, 0)), made)
+
+
+def test_an_index_without_a_name_is_no_column(read: Callable[..., Clicks]) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"y": [1, 0, 1], "a": ["k", "l", "k"]})
+    shuffled = frame.iloc[[2, 0, 1]]
+    assert TableReader(shuffled, None).names == ["y", "a"]
+    found = [batch["a"].to_pylist() for batch in TableReader(shuffled, None).batches(["a"], 9)]
+    assert found == [[b"k", b"k", b"l"]]
+    assert TableReader(frame.set_index("a"), None).names == ["y", "a"]  # this one has a name
+
+
+def test_a_table_of_other_types_is_not_taken_for_one_of_before(read: Callable[..., Clicks]) -> None:
+    days = np.array(["2020-01-01", "2020-01-02"], "datetime64[ns]")
+    one = ClickSchema(label="y", categorical=("day",), ids="vocabulary")
+    keys = [list(read({"y": [1, 0], "day": column}, one).encoder.keys()) for column in (days, days.view(np.int64))]
+    assert "2020" in keys[0][2] and "2020" not in keys[1][2]
 
 
 def test_delimiters_and_names(write: Write, read: Callable[..., Clicks]) -> None:
@@ -500,7 +518,7 @@ def test_blocks_and_formats_do_not_matter(rows: list[Any], ids: str, block: int,
     rows = [(*row[:4], [cell.replace("|", "/") for cell in row[4]]) for row in rows]
     made = ClickSchema(
         label="y", dense=["x"], categorical=["a", "b"], multi_valued=["g"], delimiter="comma", ids=ids, hash_rows=11,
-        min_count=min_count, dense_transform="standard",
+        min_count=min_count if ids == "vocabulary" else 1, dense_transform="standard",
     )  # fmt: skip
     with (room / "rows.csv").open("w", newline="", encoding="utf-8") as file:
         out = csv.writer(file, lineterminator="\n")

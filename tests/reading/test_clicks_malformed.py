@@ -132,6 +132,13 @@ def test_a_wrong_table(case: str, tmp_path: Path) -> None:
         read_clicks(tmp_path / "t.parquet", schema(), cache_dir=tmp_path / "cache")
 
 
+def test_the_row_of_a_bag_is_named(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"y": [1, 0, 1], "b": [[1.0, 2.0], [], [3.5]]}), tmp_path / "t.parquet")
+    bags = ClickSchema(label="y", multi_valued=("b",))
+    with pytest.raises(DataError, match=r"t.parquet, row 3: column 'b' holds 3.5"):
+        read_clicks(tmp_path / "t.parquet", bags, cache_dir=tmp_path / "cache")
+
+
 def test_a_row_of_a_later_batch_is_named(tmp_path: Path) -> None:
     pq.write_table(pa.table({"y": [0] * 30 + [7], "x": [1] * 31, "a": ["k"] * 31}), tmp_path / "t.parquet")
     with pytest.raises(DataError, match=r"t.parquet, row 31: the label"):
@@ -216,6 +223,12 @@ SCHEMAS = {
     "no option": ({"column": {"a": {"row": 5}}}, r"column.a: there is no option 'row'; known are ids"),
     "no kind": ({"column": {"x": {"ids": "hash"}}}, r"column.x cannot have ids"),
     "no bag": ({"column": {"a": {"pooling": "sum"}}}, r"column.a cannot have pooling"),
+    "unused count": ({"min_count": 5}, r'min_count is for ids = "vocabulary"; set that'),
+    "own unused count": ({"column": {"a": {"min_count": 5}}}, r"column.a.min_count is for ids"),
+    "unused rows": (
+        {"ids": "vocabulary", "column": {"a": {"hash_rows": 9}}},
+        r'column.a.hash_rows is for ids = "hash"',
+    ),
     "own rows": ({"column": {"a": {"hash_rows": 0}}}, r"column.a.hash_rows must be a whole number"),
     "characters": ({"column": {"a": {"characters": [3, 3]}}}, r"column.a.characters must be \[start, stop\]"),
     "no table": ({"column": ["a"]}, r"column must hold a table of options"),

@@ -49,6 +49,72 @@ def test_columns_beside_user_and_item_count_where_they_are_weights(tmp_path: Pat
     assert pairs_of(found) == {("1", "5"): 1.0, ("1", "6"): 1.0} and found.report.ignored_columns == 2
 
 
+def test_columns_without_names_are_taken_by_place(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("a,x,3\na,y,4\nb,x,6\n")
+    assert pairs_of(read_interactions(tmp_path / "rows.csv")) == PAIRS
+    found = read_interactions(tmp_path / "rows.csv", InteractionOptions(use_columns="1,2"))
+    assert pairs_of(found) == dict.fromkeys(PAIRS, 1.0) and found.report.ignored_columns == 1
+    for line in ("user,item,stamp\na,x,5\n", "a,x,881250949\n", "a,x,monday\n", "a\tx\t\n"):  # no weights
+        (tmp_path / "rows.tsv").write_text(line)
+        assert read_interactions(tmp_path / "rows.tsv").report.ignored_columns == 1
+    frame = pytest.importorskip("pandas").DataFrame([(user, item, weight) for (user, item), weight in PAIRS.items()])
+    assert pairs_of(read_interactions(frame)) == PAIRS
+
+
+@pytest.mark.parametrize(
+    ("text", "num_pairs"),
+    [
+        ("who,what\n1,2\n3,4\n", 2),  # words over numbers
+        ("who,what,weight\nann,tea,2\nbob,tea,1\n", 2),
+        ("USER_ID,ITEM_ID\nann,tea\n", 1),
+        ("ann,tea\nbob,milk\n", 2),
+        ("ann,book\nbob,book\n", 2),  # a usual name of a column that is an item: it comes again
+        ("u,tea\nv,milk\n", 2),
+        ("ann,2\n5,3\n", 2),
+    ],
+)
+def test_what_a_header_is(text: str, num_pairs: int, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text(text)
+    assert len(read_interactions(tmp_path / "rows.csv")) == num_pairs
+
+
+def test_a_side_without_a_usual_name_is_the_first_column_that_is_left() -> None:
+    table = {"plays": [3, 4, 6], "song": ["x", "y", "x"], "user": ["a", "a", "b"]}
+    assert pairs_of(read_interactions(table)) == PAIRS
+    assert pairs_of(read_interactions({"plays": [3, 4, 6], "who": ["a", "a", "b"], "what": ["x", "y", "x"]})) == PAIRS
+
+
+def test_texts_without_a_header_have_the_columns_of_the_one_before(tmp_path: Path) -> None:
+    for name, text in (("1.csv", "item,user,rating\nx,a,3\n"), ("2.csv", "y,a,4\nx,b,6\n")):  # as split makes them
+        (tmp_path / name).write_text(text)
+    found = read_interactions([tmp_path / "1.csv", tmp_path / "2.csv"])
+    assert pairs_of(found) == dict.fromkeys(PAIRS, 1.0) and not found.report.weighted
+    (tmp_path / "3.csv").write_text("item,user,rating\n")  # a day without any
+    assert len(read_interactions([tmp_path / "3.csv", tmp_path / "1.csv"])) == 1
+
+
+@pytest.mark.parametrize("text", ["a,x,0\n", "a,x,monday\n", "user,item\na,x\n", "a,x\n", "a,book\n"])
+def test_weights_are_not_asked_for_where_pairs_alone_count(text: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text(text)
+    known = read_interactions([("a", "x"), ("a", "book")])
+    options = InteractionOptions(use_columns=None if "user" not in text else "user,item,weight")
+    found = read_interactions(tmp_path / "rows.csv", options, known=known, is_of_training=True, pairs_only=True)
+    assert len(found) == 1 and not found.report.weighted
+
+
+def test_a_header_beside_columns_by_place(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("item,user,times\nx,a,3\ny,a,4\nx,b,6\n")
+    found = read_interactions(tmp_path / "rows.csv", InteractionOptions(use_columns="2,1,3"))
+    assert pairs_of(found) == PAIRS
+    (tmp_path / "rows.csv").write_text("shopper,article\nann,tea\n")
+    (tmp_path / "digits.csv").write_text("0,1,2\na,x,3\n")
+    for asked in ("1,2", "0,1,2"):
+        found = read_interactions(tmp_path / "digits.csv", InteractionOptions(use_columns=asked, header=True))
+        assert list(found.users) == (["x"] if asked == "1,2" else ["a"])
+    for header, count in ((True, 1), (False, 2)):
+        assert len(read_interactions(tmp_path / "rows.csv", InteractionOptions(header=header))) == count
+
+
 @pytest.mark.parametrize("mark", [" ", ",", "\t"])
 def test_lists(mark: str, tmp_path: Path) -> None:
     with gzip.open(tmp_path / "lists.gz", "wt") as file:
@@ -141,12 +207,21 @@ def test_split_holds_a_share_of_each_user_out() -> None:
     [
         ("", {}, "empty"),
         ("# nothing\n", {}, "no interactions"),
+        ("user,item\n", {}, "no interactions below the header 'user,item'"),
         ("one\ntwo\n", {}, "one column"),
         ("a,b\nc\n", {"delimiter": "comma"}, "line 2 has 1 columns"),
         ("a,\n", {}, "(empty item|one column)"),
         ("a,b,c\n", {"use_columns": "1,2,3"}, "no numbers"),
         ("a,b,-1\n", {"use_columns": "1,2,3"}, "weight -1"),
         ("user,item\na,b\n", {"use_columns": "user,thing"}, "no column 'thing'"),
+        ("a,b,0\n", {}, "weight 0; .* The third of three columns without names is the weight"),
+        ("a,b,2\n" * 64 + "c,d,monday\n", {}, "no numbers .*use_columns of the first two"),
+        ("plays,thing\n2,tea\n", {"header": True}, "2 columns; an interaction needs two beside plays"),
+        ("ann,tea\nbob,1\ncarl,2\ndora,3\n", {}, "begins with 'ann, tea'"),
+        ("a,b\nc,d\nlone\ne,f\n", {}, "line 3 has 1 columns, not 2: 'lone'"),
+        ("a b,c\nd,e f\nlone\n", {}, "line 3 has 1 columns, not 2: 'lone'"),
+        ("a,b\n", {"delimiter": ";"}, "split by ;, as asked"),
+        ("shopper,article\nann,tea\n", {}, "begins with 'shopper, article'.*--no-header"),
     ],
 )
 def test_what_is_wrong_with_text(text: str, options: dict[str, Any], said: str, tmp_path: Path) -> None:

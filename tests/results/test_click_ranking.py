@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import any2vec
-from any2vec.errors import DataError, UnknownKeyError
+from any2vec.errors import DataError, InputError, UnknownKeyError
 
 pytest.importorskip("torch", reason="models of clicks need torch")
 
@@ -54,6 +54,19 @@ def test_a_column_of_which_a_part_counts(scorer: any2vec.ClickScorer) -> None:
     rows = {"user": [1] * 5, "is_new": [""] * 5, "hour": [f"b{value}" for value in values]}
     assert [score for _, score in found] == pytest.approx(scores_of(scorer, rows))
     assert len({score for _, score in found}) == 5
+
+
+def test_columns_of_one_cell_are_given_once(scorer: any2vec.ClickScorer) -> None:
+    with pytest.raises(InputError, match="letter and hour come from the same cell, 'hour'"):
+        rank_values(scorer, {"letter": "b", "hour": "b13"}, "user", 3, values=[1])
+    assert rank_values(scorer, {"letter": "b13", "hour": "b13"}, "user", 1, values=[1])[0][0] == 1
+
+
+def test_an_empty_cell_is_no_candidate() -> None:
+    schema = any2vec.ClickSchema(label="click", categorical=("user", "item"))
+    rows = {"click": [1, 0, 1, 0], "user": [1, 2, 1, 2], "item": ["a", "", "b", "a"]}
+    found = any2vec.fit(any2vec.LogisticRegression(), rows, schema=schema, epochs=1, threads=1).scorer
+    assert sorted(value for value, _ in rank_values(found, {"user": 3}, "item", 9, seen=rows)) == ["a", "b"]
 
 
 @pytest.mark.parametrize("exclude", ["b13", "13"])

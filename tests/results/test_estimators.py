@@ -193,6 +193,17 @@ def test_clicks_of_a_table(visits: tuple[dict[str, list[object]], np.ndarray]) -
         ClickClassifier().fit(columns, np.arange(1500) % 3)
 
 
+def test_clicks_of_a_shuffled_frame_and_of_a_schema_for_stars() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"user": ["a", "b"] * 40, "stars": [5, 1] * 40}).sample(frac=1, random_state=1)
+    found = ClickClassifier(model="logistic", epochs=20, threads=1).fit(frame[["user"]], frame["stars"] >= 4)
+    assert found.schema_.categorical == ("user",)
+    assert (found.predict(pandas.DataFrame({"user": ["a", "b"]})) == [True, False]).all()
+    schema = any2vec.ClickSchema(label="stars", label_from=4, categorical=["user"])
+    found = ClickClassifier(model="logistic", schema=schema, epochs=20, threads=1).fit(frame, frame["stars"] >= 4)
+    assert (found.predict(frame) == (frame["stars"] >= 4)).all()
+
+
 def test_clicks_of_numbers_alone_take_whole_numbers() -> None:
     """Which columns are numbers is settled by `fit`: tables that follow may have them as integers, some or all."""
     pytest.importorskip("torch", reason="models of clicks need torch (the extra any2vec[torch])")

@@ -117,6 +117,8 @@ def test_options_stand_behind_the_hash() -> None:
         ("User-agent: any2vec\nDisallow: /a\n\nUser-agent: *\nDisallow: /\n", "/b", True),
         ("User-agent: any2vec\nDisallow: /a\n\nUser-agent: *\nAllow: /\n", "/a", False),
         ("\0\ufffd<html>", "/x", True),
+        ("User-agent: *\nCrawl-delay: 3600\n", "/x", True),
+        ("User-agent: *\nCrawl-delay: 86400\n", "/x", False),  # it wants no crawler
     ],
 )
 def test_robots_txt_is_obeyed(text: str | None, path: str, is_allowed: bool) -> None:

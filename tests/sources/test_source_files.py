@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from any2vec.errors import DataError
 from any2vec.sources.base.cutter import LineBatch, Position
 from any2vec.sources.base.options import SourceOptions
+from any2vec.sources.kinds.sockets import Pipe
 from any2vec.sources.opening import open_source
 from source_reading import all_ids, all_texts, read_all, read_lines
 
@@ -275,6 +276,28 @@ def test_a_job_that_does_not_follow_reads_the_files_between_and_ends(tmp_path: P
     assert all_texts(read_all(open_source(str(path), 0, WHOLE).batches(found[-1].position))) == [b"new 5"]
 
 
+def test_a_file_of_another_name_does_not_follow_one_that_was_rotated(tmp_path: Path) -> None:
+    path = tmp_path / "app.log"
+    path.write_bytes(b"one\n")
+    source = open_source(str(path), 0, SourceOptions(follow=True))
+    batches = source.batches(None)
+    assert all_texts(read_lines(batches, 1)) == [b"one"]
+    path.rename(tmp_path / "app.log.1")
+    (tmp_path / "app.log.errors").write_bytes(b"no line of it\n")
+    path.write_bytes(b"two\n")
+    os.utime(path, ns=(time.time_ns() + 10**10,) * 2)  # the other's last change lies between those of the two
+    assert all_texts(read_lines(batches, 1)) == [b"two"]
+    batches.close()
+
+
+def test_a_mark_of_byte_order_is_no_part_of_the_first_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\xef\xbb\xbftea pot\n\xef\xbb\xbfkept\n")
+    found = read_all(open_source(str(path), 0, WHOLE).batches(None))
+    assert all_texts(found) == [b"tea pot", b"\xef\xbb\xbfkept"] and all_ids(found) == ["3", "11"]
+    assert read_all(open_source(str(path), 0, WHOLE).batches(found[-1].position)) == []
+
+
 @pytest.mark.parametrize("follow", [False, True])
 def test_what_only_begins_with_the_name_does_not_stand_for_a_file_that_was_rewritten(
     tmp_path: Path, follow: bool
@@ -378,6 +401,44 @@ def test_packed_files_go_on_at_a_position(tmp_path: Path) -> None:
     assert "truncated" in source.metrics()["trouble"]
     path.write_bytes(whole)
     assert all_texts(read_all(open_source(str(path), 0, WHOLE).batches(found[-1].position))) == lines[len(begun) :]
+
+
+@pytest.mark.parametrize("count", [10, 40_000])
+def test_another_packed_file_in_its_place_is_read_from_its_beginning(tmp_path: Path, count: int) -> None:
+    path = tmp_path / "day.gz"
+    path.write_bytes(gzip.compress(b"".join(b"monday %d\n" % number for number in range(30_000))))
+    position = read_all(open_source(str(path), 0, WHOLE).batches(None))[-1].position
+    lines = [b"tuesday %d" % number for number in range(count)]
+    path.write_bytes(gzip.compress(b"\n".join(lines)))
+    source = open_source(str(path), 0, WHOLE)
+    found = read_all(source.batches(position))
+    assert all_texts(found) == lines and int(all_ids(found)[0]) == position["offset"]
+    assert source.metrics()["bad_by"] == {"file cut short": 1} and "another file" in source.metrics()["trouble"]
+    for batch in (found[0], found[-1]):
+        rest = read_all(open_source(str(path), 0, WHOLE).batches(batch.position))
+        assert all_texts(rest) == (lines[len(found[0]) :] if batch is found[0] else [])
+
+
+def test_another_file_as_standard_input_is_read_from_its_beginning(tmp_path: Path) -> None:
+    def read(text: bytes, position: Position | None) -> tuple[list[LineBatch], dict]:
+        (tmp_path / "input").write_bytes(text)
+        source = Pipe(None, "-", 0, WHOLE)
+        source._file, source._is_file = os.open(tmp_path / "input", os.O_RDONLY), True
+        try:
+            return read_all(source.batches(position)), source.metrics()
+        finally:
+            os.close(source._file)
+
+    found, _ = read(b"one\ntwo\n", None)
+    position = found[-1].position
+    more, metrics = read(b"one\ntwo\nthree\n", position)
+    assert all_texts(more) == [b"three"] and all_ids(more) == ["8"] and not metrics["bad"]
+    for text in (b"other lines\nof another day\n", b"six\n"):
+        more, metrics = read(text, position)
+        assert all_texts(more) == text.splitlines() and all_ids(more)[0] == "8"
+        assert metrics["bad_by"] == {"file cut short": 1}
+    more, metrics = read(b"one\ntwo\n", {"offset": 4})  # of a pipe, whose lines are gone
+    assert all_texts(more) == [b"one", b"two"] and not metrics["bad"]
 
 
 def test_a_named_pipe_is_followed_from_writer_to_writer(tmp_path: Path) -> None:

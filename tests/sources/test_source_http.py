@@ -300,6 +300,60 @@ def test_a_document_is_asked_for_with_its_version_and_another_run_goes_on_so() -
     assert asked[-1]["if-none-match"] == '"v1"'
 
 
+def test_a_version_is_not_asked_for_at_another_address() -> None:
+    asked: list[tuple[str, dict[str, str]]] = []
+
+    def script(connection: socket.socket, number: int) -> None:
+        path, headers = request_of(connection)
+        asked.append((path, headers))
+        if "if-modified-since" in headers:
+            answer(connection, b"", "", "304 Not Modified")
+        elif path == "/?after=2":
+            answer(connection, ndjson(3), Last_Modified="today")
+        elif path == "/?after=3":
+            answer(connection, b"", "application/x-ndjson", Last_Modified="today", ETag="caf\xe9")
+        else:
+            answer(connection, ndjson(1, 2), Last_Modified="today")
+
+    with serving(script) as server:
+        batches = source_of(server, "/?after={id}", SourceOptions(follow=True, poll=0.02)).batches(None)
+        assert all_ids(read_lines(batches, 3)) == ["1", "2", "3"]
+        read_until(batches, lambda _: len(asked) >= 4)
+        batches.close()
+    assert [headers.get("if-modified-since") for _, headers in asked[:4]] == [None, None, None, "today"]
+    assert "if-none-match" not in asked[3][1]  # no header may hold it
+
+
+def test_a_silent_stream_ends_where_it_is_not_followed() -> None:
+    def script(connection: socket.socket, number: int) -> None:
+        request_of(connection)
+        begin_chunks(connection)
+        chunk(connection, ndjson(number))
+        connection.recv(1)
+
+    with serving(script) as server:
+        source = source_of(server, "/", SourceOptions(follow=False, patience=0.4))
+        assert all_ids(read_all(source.batches(None))) == ["0"]
+    assert source.metrics()["state"] == "ended" and "ReadTimeout" in source.metrics()["trouble"]
+
+
+def test_a_packed_answer_that_breaks_off_is_asked_for_again() -> None:
+    whole = gzip.compress(ndjson(*range(2000)))
+
+    def script(connection: socket.socket, number: int) -> None:
+        request_of(connection)
+        body = whole[: len(whole) // 2] if number == 0 else whole
+        connection.sendall(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Encoding: gzip\r\n\r\n" + body
+        )
+
+    with serving(script) as server:
+        source = source_of(server, "/", SourceOptions(follow=False, retries=1, dedup="id"))
+        found = read_all(source.batches(None))
+    assert set(all_ids(found)) == {str(number) for number in range(2000)}
+    assert "breaks off" in source.metrics()["trouble"] and source.metrics()["reconnects"] == 1
+
+
 def test_a_busy_server_says_how_long_to_wait() -> None:
     times: list[float] = []
 

@@ -118,6 +118,30 @@ def test_closing_wakes_who_waits_for_room() -> None:
     assert not any(thread.is_alive() for thread in inflow._threads)
 
 
+def test_what_cannot_be_asked_for_again_is_kept_at_an_end() -> None:
+    lossy, other = planted("lossy", 0, stop=60, lines=10), planted("other", 1, stop=60, lines=10)
+    lossy.delivery = "at most once"
+    inflow = Inflow([lossy, other], most_bytes=1)  # a batch waits in each queue, the next one for room
+    first = [inflow.take(LONG), inflow.take(LONG)]
+    until = time.monotonic() + LONG
+    while waiting(inflow) != {"lossy": 10, "other": 10} and time.monotonic() < until:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    kept = inflow.drain()
+    assert [batch.source for batch in kept] == [0, 0] and all(first)
+    assert inflow.positions() == {"lossy": {"line": 30}, "other": {"line": 10}}
+
+
+def test_slow_python_items_do_not_wait_for_a_full_batch() -> None:
+    def slow() -> Iterator[str]:
+        for number in range(4):
+            time.sleep(0.06)
+            yield f"text {number}"
+
+    found = [batch for batch in open_source(slow(), 0, SourceOptions(follow=True)).batches(None) if batch is not None]
+    assert len(found) >= 2 and all_texts(found) == [b"text %d" % number for number in range(4)]
+
+
 def test_a_source_is_named_once() -> None:
     with pytest.raises(InputError, match="Each source is read once, got a twice"):
         Inflow([planted("a", 0), planted("a", 1)])

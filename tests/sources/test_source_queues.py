@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -65,7 +67,10 @@ def test_kafka_goes_on_behind_a_position_and_on_other_servers_with_the_same_mess
         again = read_all(gone.batches({"partitions": {"0": 9999, "1": 500, "2": 500}, "number": 0}))
         assert len(all_ids(again)) == 500
         assert gone.metrics()["bad_by"] == {"messages gone": 1}
-        assert "are gone" in gone.metrics()["trouble"]
+        assert (
+            "partition 0 ends at 500, before 9999, where it was read; it is read anew from 0"
+            in gone.metrics()["trouble"]
+        )
 
 
 def test_kafka_with_json_and_no_topic() -> None:
@@ -76,6 +81,19 @@ def test_kafka_with_json_and_no_topic() -> None:
         found = read_all(source.batches(None))
         assert all_ids(found) == ["7", "0:2"]
         assert source.metrics()["bad_by"] == {"not JSON": 1}
+
+
+def test_a_partition_that_is_refused_is_given_up() -> None:
+    pytest.importorskip("confluent_kafka", reason="Kafka sources need pip install 'any2vec[streams]'")
+    from confluent_kafka import KafkaError
+
+    refusal = SimpleNamespace(partition=lambda: 0, error=lambda: KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    source: Any = kafka("host:9092")
+    with pytest.raises(Exception, match="Topic authorization failed"):
+        source._add(refusal, None, set())
+    assert "authorization" in source.metrics()["trouble"]
+    settings = kafka("[::1]:9092", SourceOptions(patience=86_400))._settings()  # type: ignore[attr-defined]
+    assert settings["bootstrap.servers"] == "[::1]:9092" and settings["socket.timeout.ms"] == 300_000
 
 
 def test_kafka_that_speaks_nonsense() -> None:

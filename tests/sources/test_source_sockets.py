@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from pathlib import Path
@@ -60,6 +61,21 @@ def test_a_broken_connection_is_made_again_and_half_a_line_dropped() -> None:
         assert metrics["bad_by"] == {"half a line": 1}
         assert metrics["reconnects"] == 1
         assert "127.0.0.1" in metrics["trouble"]
+        batches.close()
+
+
+def test_connections_that_stood_and_were_closed_in_order_are_no_failures() -> None:
+    def script(connection: socket.socket, number: int) -> None:
+        connection.settimeout(0.3)
+        with contextlib.suppress(TimeoutError):
+            connection.recv(1)
+        if number == 3:
+            connection.sendall(b"late\n")
+
+    with serving(script) as server:
+        source = open_source(f"tcp://127.0.0.1:{server.port}", 0, SourceOptions(follow=True, retries=1, patience=0.1))
+        batches = source.batches(None)
+        assert all_texts(read_lines(batches, 1)) == [b"late"]
         batches.close()
 
 
@@ -190,6 +206,9 @@ def test_a_slow_consumer_bounds_memory_and_the_server_sees_its_window_close() ->
         ("http://", "names no host"),
         ("http://host/{number}", "in braces"),
         ("http://ho st/", "a space or a control character"),
+        ("redis://:secret@host", r"'redis://:\*\*\*@host' does not say"),
+        ("redis://:se#cret@host/key", r"'redis://:\*\*\*@host/key' (is no address|holds a #)"),
+        ("redis://host/key#1", "no fragment; write it as %23"),
         ("", "A source is a path"),
     ],
 )
@@ -206,6 +225,12 @@ def test_a_missing_library_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_password_is_never_a_name() -> None:
     assert parse_address("redis://:secret@host:6379/key").name == "redis://:***@host:6379/key"
+    for text, name in (
+        ("https://me:p:w@host/x?q=1&api_key=abc&n=2", "https://me:***@host/x?q=1&api_key=***&n=2"),
+        ("https://token@host/x", "https://***@host/x"),
+        ("https://host/x@y?access_token=a", "https://host/x@y?access_token=***"),
+    ):
+        assert parse_address(text).name == name and parse_address(text).text == text
     pytest.importorskip("redis", reason="Redis sources need pip install 'any2vec[streams]'")
     source = open_source("redis://:secret@host:6379/key", 0, SourceOptions(follow=True))
     assert source.name == "redis://:***@host:6379/key"

@@ -78,6 +78,18 @@ def test_what_was_not_committed_is_gone(tmp_path: Path) -> None:
     assert np.array_equal(content(again)[0], values(0, 0)) and again.note == {"step": 0}
 
 
+def test_what_was_not_committed_gives_its_room_back(tmp_path: Path) -> None:
+    store = create(tmp_path / "store")
+    before = sorted(path.name for path in (tmp_path / "store").iterdir())
+    put(store, 0, 1)
+    put(store, 2, 1)
+    assert len(list((tmp_path / "store").glob("part-*"))) == 6
+    store.forget_uncommitted()
+    assert sorted(path.name for path in (tmp_path / "store").iterdir()) == before
+    store.close()
+    assert np.array_equal(content(PartitionStore.open(tmp_path / "store"))[0], values(0, 0))
+
+
 SCRIPT = [(0,), (1, 3), (0, 1, 2), (2,), (3, 0)]
 """partitions that are written before each commit"""
 

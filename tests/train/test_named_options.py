@@ -17,6 +17,8 @@ from any2vec.options.named import ELSEWHERE
     [
         ({"epoch": 3}, r"fit has no option 'epoch'; did you mean 'epochs'\?"),
         ({"thread": 3}, "did you mean 'threads'"),
+        ({"lowercase": True}, r"it says how data are read: text=TextOptions\(lowercase=...\)\."),
+        ({"use_columns": "a,b"}, r"triples=TripleOptions\(.*\) or interactions=InteractionOptions\(use_columns=...\)"),
         ({"workers": 3}, "fit has no option 'workers'; did you mean 'threads'"),  # gensim's
         ({"vector_size": 3}, r"'vector_size'; it is one of the model: DeepWalk\(dim=...\)"),
         ({"walk_length": 3}, r"'walk_length'; it is one of the model: DeepWalk\(walk_length=...\)"),

@@ -104,7 +104,7 @@ def test_a_result_that_is_cut_while_it_is_put_in_place_leaves_nothing(
 def test_a_finished_run_says_how_its_vectors_are_trained_on(tmp_path: Path) -> None:
     out = tmp_path / "out"
     train(out)
-    with pytest.raises(InputError, match=r"epochs = 1, this one has 2; .* with --init \S+out \(init= in Python\)"):
+    with pytest.raises(InputError, match=r"epochs = 1, this one has 2; .* --init \S+out \(init= in Python\)"):
         fit(SkipGram(dim=4, min_count=1), LINES, out=out, epochs=2, threads=1, resume=True)
     with pytest.raises(InputError, match=r"dim.* or start again with --overwrite\.$"):
         fit(SkipGram(dim=5, min_count=1), LINES, out=out, epochs=1, threads=1, resume=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,8 @@ class ClickClassifier(ClassifierMixin, BaseEstimator):
         check_consistent_length(next(iter(columns.values())), label)
         if len(self.classes_) != 2:
             raise InputError(f"Only binary classification is supported: y has {len(self.classes_)} class(es), not 2.")
-        self.schema_ = _schema(columns) if self.schema is None else any2vec.ClickSchema.of(self.schema)
+        given = None if self.schema is None else any2vec.ClickSchema.of(self.schema)
+        self.schema_ = _schema(columns) if given is None else replace(given, label_from=None)  # y has the classes
         result = any2vec.fit(
             config_of(self), columns | {self.schema_.label: label}, schema=self.schema_, epochs=self.epochs,
             threads=self.threads, seed=self.seed,
@@ -98,7 +99,7 @@ class ClickClassifier(ClassifierMixin, BaseEstimator):
     def _columns(self, X: Any, is_first: bool = False) -> dict[str, Any]:
         """Columns by name; those of an array are x0, x1, ..."""
         if is_table(X):
-            columns = columns_of(X)
+            columns = columns_of(X.reset_index(drop=True) if hasattr(X, "reset_index") else X)  # an index is no input
             num_rows = len(next(iter(columns.values()), ()))
             if not num_rows:
                 raise InputError("There are no rows in the table; give at least one.")

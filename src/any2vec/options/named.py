@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from any2vec.checks import did_you_mean
 from any2vec.errors import InputError
+from any2vec.registry import loaded
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -41,6 +42,13 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "random_seed": ("seed",),
 }
 """names that gensim, PyG, PyKEEN, implicit, scikit-learn and others have for what is named differently here"""
+READINGS = {
+    "text": "any2vec.data.options:TextOptions",
+    "graph": "any2vec.data.options:GraphOptions",
+    "triples": "any2vec.data.options:TripleOptions",
+    "interactions": "any2vec.data.interactions.options:InteractionOptions",
+}
+"""argument -> "module:class" of the options of reading that it takes"""
 
 
 def named_options(config_of: Callable[[str], Any]) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -59,7 +67,8 @@ def named_options(config_of: Callable[[str], Any]) -> Callable[[Callable[P, T]],
                 if name not in parameters:
                     model, here = args[0] if args else options.get("model"), names_here(name)
                     own = (_of_model(model, known, config_of) for known in here)
-                    end = next(filter(None, own), None) or did_you_mean(here[-1], named)
+                    of_reading = (_of_reading(known, named) for known in here)
+                    end = next(filter(None, (*own, *of_reading)), None) or did_you_mean(here[-1], named)
                     raise InputError(f"{function.__name__} has no option {name!r}; {end}")
             return function(*args, **options)
 
@@ -83,3 +92,13 @@ def _of_model(model: Any, name: str, config_of: Callable[[str], Any]) -> str | N
     if not is_dataclass(kind) or name not in {item.name for item in fields(kind)}:
         return None
     return f"it is one of the model: {kind.__name__}({name}=...)."
+
+
+def _of_reading(name: str, parameters: list[str]) -> str | None:
+    """The same where it is a field of options of reading that the function takes."""
+    kinds = {argument: loaded(place) for argument, place in READINGS.items() if argument in parameters}
+    having = {argument: kind for argument, kind in kinds.items() if name in {item.name for item in fields(kind)}}
+    if not having:
+        return None
+    listed = " or ".join(f"{argument}={kind.__name__}({name}=...)" for argument, kind in having.items())
+    return f"it says how data are read: {listed}."

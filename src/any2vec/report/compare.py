@@ -22,7 +22,7 @@ _FIGURES = (
     "loss", "items", "items_per_s", "train_seconds", "peak_rss_bytes", "rows", "best_epoch", "epochs_done",
 )  # fmt: skip
 _LEFT_OUT = ("data.", "init")
-"""settings that are digests and counts of data"""
+"""settings that are digests and counts of data; what is true or false of data stays: whether they have weights"""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,10 @@ class _Run:
             raise InputError(f"{folder} is not a folder that `any2vec train --out` wrote; give that folder.")
         said = (read_json_lines(about, whole=True) or [{}])[0]
         progress = read_json_lines(folder / "progress.jsonl")
-        settings = {name: one for name, one in _flat(said.get("settings")).items() if not name.startswith(_LEFT_OUT)}
+        settings = {
+            name: one for name, one in _flat(said.get("settings")).items()
+            if isinstance(one, bool) or not name.startswith(_LEFT_OUT)
+        }  # fmt: skip
         summary = said.get("summary")
         if not isinstance(summary, dict):  # it goes on, or was stopped
             summary = {**(progress[-1] if progress else {})}

@@ -279,7 +279,9 @@ def recommend(run: ServedRun, asked: RecommendRequest, limits: Limits, deadline:
         left_out = [row_E[row_E >= 0] for row_E in (scorer.items.rows(items) for _, items in piece)]
         indptr_B = np.cumsum([0, *map(len, left_out)])
         row_B, left_out_E = scorer.rows_of([user for user, _ in piece]), np.concatenate(left_out).astype(np.int32)
-        found += map(_listed, scorer.named(*scorer.best_apart_from(row_B, asked.k, indptr_B, left_out_E)))
+        item_BK, best_BK = scorer.best_apart_from(row_B, asked.k, indptr_B, left_out_E)
+        _finite(best_BK[item_BK >= 0])
+        found += map(_listed, scorer.named(item_BK, best_BK))
     return {"answers": found}
 
 

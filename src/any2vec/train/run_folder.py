@@ -386,6 +386,6 @@ def _check_finished(out: Path, former: dict[str, Any], settings: dict[str, Any])
         if former.get("epochs") == settings.get("epochs"):
             raise
         raise InputError(
-            f"{error} This run is finished: vectors of words and nodes are trained on by a new one, with --init {out} "
-            "(init= in Python) and another --out."
+            f"{error} This run is finished: choose another --out for a new one, which may start from the vectors of a "
+            f"run of words or nodes, --init {out} (init= in Python)."
         ) from None

@@ -68,8 +68,9 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def train(
     source: Any, out: Path | None = None, dedup: str = "id", memory: str = "20MB", **options: Any
 ) -> StreamResult:
+    follow = options.pop("follow", False)
     given = {"threads": 1, "linger": 0, "batch_bytes": 2000, "min_count": 2} | options
-    reading = SourceOptions(dedup=dedup)  # type: ignore[arg-type]
+    reading = SourceOptions(dedup=dedup, follow=follow)  # type: ignore[arg-type]
     return stream(
         StreamSkipGram(dim=8), str(source), out=out, options=StreamOptions(**given), reading=reading, storage=memory
     )
@@ -603,6 +604,19 @@ def test_nothing_comes_of_nothing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="No words came: the sources held none"):
         train(empty, tmp_path / "none")
     assert not (tmp_path / "none").exists()
+
+
+def test_what_has_come_and_is_too_little_for_a_batch_is_said_and_kept(text: Path, tmp_path: Path) -> None:
+    few, out = tmp_path / "few.txt", tmp_path / "out"
+    few.write_text("tea pot\n" * 3)
+    with pytest.raises(DataError, match=r"24 bytes of lines came, fewer than a batch.*wait for --resume.*--seconds"):
+        train(few, out, seconds=0.5, linger=60, follow=True)
+    assert train(few, out, linger=60, resume=True).summary["words"] == 6
+    ids = tmp_path / "ids"
+    train(text, ids, log_ids=True)
+    (ids / "trained.ids").write_text("0 1\n")
+    with pytest.raises(FormatError, match="has 4 bytes where the checkpoint knows of"):
+        train(text, ids, log_ids=True, resume=True)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import typer
 from any2vec.cli.options import path_option
 from any2vec.cli.output import AsJson, columns, details, guarded, note, print_json, show
 from any2vec.data.io.storage import atomic_file, check_file_free
-from any2vec.errors import InputError
+from any2vec.errors import DataError, InputError
 from any2vec.train.registry import task_of_run
 from any2vec.units import number
 
@@ -82,7 +82,7 @@ def recommend(
     from any2vec.models.recommend.recommender import Recommender
 
     recommender = Recommender.load(run)
-    asked = users or _users_of(users_file, recommender)
+    asked = users or _known_users(_users_of(users_file, recommender), recommender)
     row_B = recommender.rows_of(asked)
     left_out = recommender.known(seen)
     if left_out is not None and not len(left_out):
@@ -110,8 +110,22 @@ def _users_of(path: Path | None, recommender: Any) -> list[str]:
         return list(recommender.users.names)
     from any2vec.data.io.files import read_blocks
 
-    text = b"".join(read_blocks(path)).decode("utf-8", "replace")
-    return [line.strip() for line in text.splitlines() if line.strip()]
+    text = b"".join(read_blocks(path)).decode("utf-8-sig", "replace")
+    users = [line.strip() for line in text.splitlines() if line.strip()]
+    if not users:
+        raise DataError(f"{path} holds no users; give one on each line.")
+    return users
+
+
+def _known_users(listed: list[str], recommender: Any) -> list[str]:
+    """Those of a file that the model has; the others are told, and cost the rest nothing."""
+    known = [user for user, row in zip(listed, recommender.users.rows(listed).tolist(), strict=True) if row >= 0]
+    if not known:
+        recommender.rows_of(listed)  # says so
+    if unknown := len(listed) - len(known):
+        first = next(user for user, other in zip(listed, [*known, None], strict=False) if user != other)
+        note(f"{unknown:,} of {len(listed):,} users are not among those of the training data, {first!r} first.")
+    return known
 
 
 def _lines(asked: list[str], recommender: Any, blocks: Iterator[tuple[np.ndarray, np.ndarray]]) -> Iterator[str]:
@@ -143,6 +157,9 @@ def _recommend_values(
     if column is None:
         raise InputError("Say which column's values are ranked: --column NAME.")
     context = dict(pair.split("=", 1) for pair in pairs)
+    if len(context) < len(pairs):
+        names = [pair.partition("=")[0] for pair in pairs]
+        raise InputError(f"{next(name for name in names if names.count(name) > 1)} is given twice; give it once.")
     answer = rank_values(ClickScorer.load(run), context, column, k, seen)
     _print("context", "probability", {" ".join(pairs): answer}, as_json, column)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from any2vec.cli.output import cell, details, guarded, plain, print_json, show, words
+from any2vec.cli.output import cell, details, guarded, note, plain, print_json, show, words
 from any2vec.cluster.launch.join import check_torch
 from any2vec.data.io.kept_scores import keep_scores
 from any2vec.data.io.storage import atomic_file, check_file_free
@@ -21,6 +21,8 @@ from any2vec.train.task import Task
 from any2vec.units import number, visible
 
 _BATCH_SIZE = 4096
+_MOST_UNSEEN = 0.5
+"""share of a column's values that is remarked upon"""
 
 
 def _score(
@@ -87,12 +89,22 @@ def _score(
     from any2vec.models.clicks.scorer import ClickScorer
 
     scorer = ClickScorer.load(model)
-    found = list(scorer.score(rows[0] if len(rows) == 1 else rows, batch_size or _BATCH_SIZE))
+    found, counts = [], []
+    for batch in scorer.encoder.encode(rows[0] if len(rows) == 1 else rows, batch_size=batch_size or _BATCH_SIZE):
+        found.append((scorer.predict(batch), batch.label_B))
+        counts.append(scorer.encoder.unseen(batch))
     probability_N = np.concatenate([probabilities for probabilities, _ in found])
     label_N = np.concatenate([labels for _, labels in found])
     summary = {
         "model": str(model), "num_examples": len(probability_N), "mean": float(probability_N.mean()),
+        "unseen": _unseen(scorer.encoder.schema.columns, *(sum(part) for part in zip(*counts, strict=True))),
     }  # fmt: skip
+    for name, share in summary["unseen"].items():
+        if share > _MOST_UNSEEN:
+            note(
+                f"Column {name!r}: {share:.0%} of its values are not among those of training; are they written as they "
+                "were there (547, not 547.0)?"
+            )
     is_known = ~np.isnan(label_N)
     if is_known.any():
         judged = _judged(label_N[is_known], probability_N[is_known])
@@ -102,8 +114,17 @@ def _score(
     shown = (name for name in ("log_loss", "auc", "normalized_entropy") if name in summary)
     pairs += [(words(name), cell(summary[name])) for name in shown]
     pairs += [("note", summary["note"])] if "note" in summary else []
-    lines = [f"{probability:.6g}\n" for probability in probability_N.tolist()]
+    lines = [f"{probability:.9g}\n" for probability in probability_N.tolist()]
     _deliver(lines, summary, pairs, out, overwrite, as_json)
+
+
+def _unseen(columns: Any, unseen_F: Any, given_F: Any) -> dict[str, float]:
+    """Of each column with a vocabulary, the share of values that it does not hold."""
+    return {
+        column.name: unseen / max(1, given)
+        for column, unseen, given in zip(columns, unseen_F.tolist(), given_F.tolist(), strict=True)
+        if column.ids == "vocabulary"
+    }
 
 
 def _deliver(

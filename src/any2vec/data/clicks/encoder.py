@@ -17,7 +17,7 @@ import numpy as np
 from any2vec.checks import parse_json
 from any2vec.data.clicks.encoding import batch_of, encode_block
 from any2vec.data.clicks.reader import BLOCK_BYTES, read_rows
-from any2vec.data.clicks.rows import FIRST, ClickBatch, HashedRows, KnownRows
+from any2vec.data.clicks.rows import FIRST, MISSING, RARE, ClickBatch, HashedRows, KnownRows
 from any2vec.data.clicks.schema import ClickSchema
 from any2vec.data.io.storage import write_json
 from any2vec.data.vocab.found_texts import keys_of
@@ -101,6 +101,15 @@ class ClickEncoder:
                         for (values, lengths), end in zip(found.bags, ends, strict=True)
                     ]
                     yield batch_of(found.label_N[part], dense[part], found.single_NF[part], bags, self.offset_F)
+
+    def unseen(self, batch: ClickBatch) -> tuple[np.ndarray, np.ndarray]:
+        """Of each column, int64 (F,) twice: values of a batch that its vocabulary does not hold (of a hashed column
+        none), and all its values."""
+        column_M = np.searchsorted(self.offset_F, batch.id_M, "right") - 1
+        row_M, num = batch.id_M - self.offset_F[column_M], len(self.num_rows_F)
+        has_values = np.array([column.ids == "vocabulary" for column in self.schema.columns])
+        is_unseen = (row_M == RARE) & has_values[column_M]
+        return np.bincount(column_M[is_unseen], minlength=num), np.bincount(column_M[row_M != MISSING], minlength=num)
 
     def keys(self) -> Keys:
         """`column=value` of each row of the table, in order; `column#bucket` where values are hashed."""

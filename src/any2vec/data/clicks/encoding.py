@@ -93,13 +93,13 @@ def batch_of(
 # ---- categories -----------------------------------------------------------------------------------------------------
 
 
-def texts_of(values: Any, column: ClickColumn, block: RawRows) -> Any:
+def texts_of(values: Any, column: ClickColumn, block: RawRows, stops: np.ndarray | None = None) -> Any:
     """What counts of the values of a column (pyarrow, as `RawRows` has them): large_binary (N,) without nulls.
 
     A missing value is an empty text, and only `column.characters` of a text count.
 
     Raises:
-        DataError: a value is no category. block: what the message names.
+        DataError: a value is no category. block: what the message names; stops: of bags, where each row's values end.
     """
     from any2vec.data.io.arrow import pa, pc
 
@@ -107,7 +107,7 @@ def texts_of(values: Any, column: ClickColumn, block: RawRows) -> Any:
     if pa.types.is_null(kind):
         values = pa.array([b""] * len(values), pa.large_binary())
     elif pa.types.is_floating(kind):
-        values = _whole(values, column, block)
+        values = _whole(values, column, block, stops)
     elif pa.types.is_nested(kind):
         is_list = not (pa.types.is_struct(kind) or pa.types.is_map(kind))
         hint = "lists; name it in multi_valued." if is_list else f"{kind}; give text or whole numbers."
@@ -126,7 +126,7 @@ def texts_of(values: Any, column: ClickColumn, block: RawRows) -> Any:
     return values
 
 
-def _whole(values: Any, column: ClickColumn, block: RawRows) -> Any:
+def _whole(values: Any, column: ClickColumn, block: RawRows, stops: np.ndarray | None) -> Any:
     """Floats that are whole numbers (integers beside missing values often come so) as int64; NaN is missing."""
     from any2vec.data.io.arrow import pa
 
@@ -135,9 +135,10 @@ def _whole(values: Any, column: ClickColumn, block: RawRows) -> Any:
     with np.errstate(invalid="ignore"):
         wrong = ~is_missing & ~((np.abs(numbers) < 2**53) & (numbers == np.floor(numbers)))
     if wrong.any():
-        row = int(np.argmax(wrong))
+        place = int(np.argmax(wrong))
+        row = place if stops is None else int(np.searchsorted(stops, place, "right"))
         raise DataError(
-            f"{block.where(row)}: column {column.name!r} holds {numbers[row]}, which is no category; give text or "
+            f"{block.where(row)}: column {column.name!r} holds {numbers[place]}, which is no category; give text or "
             "whole numbers, or name the column in dense."
         )
     return pa.array(np.where(is_missing, 0, numbers).astype(np.int64), mask=is_missing)
@@ -149,8 +150,8 @@ def _bag_texts(values: Any, column: ClickColumn, block: RawRows) -> tuple[Any, n
 
     if not is_list(values.type):
         values = pc.split_pattern(texts_of(values, replace(column, characters=None), block), column.separator)
-    flat = texts_of(values.flatten(), column, block)
     lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    flat = texts_of(values.flatten(), column, block, np.cumsum(lengths))
     is_kept = pc.binary_length(flat).to_numpy(zero_copy_only=False) > 0
     if is_kept.all():
         return flat, lengths

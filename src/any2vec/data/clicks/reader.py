@@ -57,7 +57,8 @@ class RawRows:
         """All values, as bytes to be hashed."""
         from any2vec.data.io.arrow import pa
 
-        return memoryview(pa.RecordBatch.from_pydict(self.columns).serialize())
+        batch = pa.RecordBatch.from_pydict(self.columns)  # which without its schema has the same bytes for other types
+        return memoryview(bytes(batch.schema.serialize()) + bytes(batch.serialize()))
 
 
 def read_rows(

@@ -13,7 +13,7 @@ Light to import: no NumPy, no Arrow. A schema file is TOML whose keys are the fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -247,7 +247,10 @@ def _check_columns(schema: ClickSchema) -> None:
             if name not in fits.get(key, categories):
                 raise InputError(f"column.{name} cannot have {key}: the column is of another kind.")
         _check_categories(f"column.{name}.", own)
+        _check_use(f"column.{name}.", own, {schema._settled(name).ids} if name in categories else set())
         check_choice(f"column.{name}.transform", own.get("transform", "log"), TRANSFORMS)
+    given = {key: value for key, value in (("min_count", schema.min_count),) if value != 1}
+    _check_use("", given, {column.ids for column in schema.columns})
     if schema.label in schema.needed:
         raise InputError(f"the label {schema.label!r} is named as an input, too; the model would read its answer.")
     if schema.column_names:
@@ -256,6 +259,13 @@ def _check_columns(schema: ClickSchema) -> None:
                 raise InputError(f"column_names lacks {name!r}; {did_you_mean(name, schema.column_names)}")
     elif schema.header is False:
         raise InputError("a file without a header (header = false) needs column_names.")
+
+
+def _check_use(where: str, given: Mapping[str, Any], ids: Collection[str]) -> None:
+    """InputError for an option of categories that none of the columns makes use of, by their ids."""
+    for key, wanted in (("min_count", "vocabulary"), ("hash_rows", "hash")):
+        if key in given and wanted not in ids:
+            raise InputError(f'{where}{key} is for ids = "{wanted}"; set that, or leave it out.')
 
 
 def _check_categories(where: str, values: Mapping[str, Any]) -> None:

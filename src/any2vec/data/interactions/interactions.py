@@ -37,6 +37,8 @@ class InteractionReport:
     comments: int = 0
     """lines of comments, left out"""
     weighted: bool = False
+    header: str = ""
+    """the first line of a text that was taken as one"""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -128,7 +130,7 @@ class Interactions:
 
 def read_interactions(
     source: Any, options: InteractionOptions | None = None, *, known: Interactions | tuple[Any, Any] | None = None,
-    progress: ProgressCall | None = None, is_of_training: bool = False,
+    progress: ProgressCall | None = None, is_of_training: bool = False, pairs_only: bool = False,
 ) -> Interactions:  # fmt: skip
     """Read interactions.
 
@@ -142,6 +144,7 @@ def read_interactions(
         progress: called with (bytes read, bytes in all or None).
         is_of_training: options are those of the data of training, which others follow: text in all, a table by the
             columns, where it has them.
+        pairs_only: weights are not read.
 
     Raises:
         DataError: the source is missing, empty or damaged, or a row is none: file and line.
@@ -161,14 +164,15 @@ def read_interactions(
         names = [KnownRows(Keys.of(side)) for side in sides]
     rows: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     weights: list[np.ndarray] = []
-    ignored, comments, integers, is_weighted = 0, 0, np.ones(2, bool), False
-    for found in _columns(source, options, progress, is_of_training):
+    ignored, comments, integers, is_weighted, header = 0, 0, np.ones(2, bool), False, ""
+    for found in _columns(source, options, progress, is_of_training, pairs_only):
         for side, texts in enumerate((found.users, found.items)):
             rows[side].append(names[side].rows_of(texts))
         is_weighted |= found.weight_M is not None
         weights.append(np.ones(len(found.items), np.float32) if found.weight_M is None else found.weight_M)
         integers &= found.are_integers
         ignored, comments = max(ignored, found.ignored_columns), comments + found.comments
+        header = header or found.header
     if not weights:
         raise DataError("There are no interactions; give at least one.")
     user_M, item_M, weight_M = (np.concatenate(part) for part in (*rows, weights))
@@ -179,15 +183,15 @@ def read_interactions(
     is_known = (user_M >= 0) & (item_M >= 0)
     return _built(
         user_M[is_known], item_M[is_known], weight_M[is_known], keys[0], keys[1], is_weighted,
-        unknown=int((~is_known).sum()), ignored_columns=ignored, comments=comments,
+        unknown=int((~is_known).sum()), ignored_columns=ignored, comments=comments, header=header,
     )  # fmt: skip
 
 
 def _columns(
-    source: Any, options: InteractionOptions, progress: ProgressCall | None, is_of_training: bool
+    source: Any, options: InteractionOptions, progress: ProgressCall | None, is_of_training: bool, pairs_only: bool
 ) -> Iterable[Columns]:
     if not isinstance(source, Interactions):
-        return columns_of(source, options, progress, is_of_training)
+        return columns_of(source, options, progress, is_of_training, pairs_only)
     from any2vec.data.io.arrow import pa, packed
 
     users, items = (packed(keys.offsets, keys.arena) for keys in (source.users, source.items))
@@ -207,10 +211,11 @@ def _of_matrix(found: Any) -> Interactions:
 
 def _built(
     user_M: np.ndarray, item_M: np.ndarray, weight_M: np.ndarray, users: Keys, items: Keys, is_weighted: bool,
-    **report: int,
+    **report: Any,
 ) -> Interactions:  # fmt: skip
     if not len(user_M) and not report.get("unknown"):
-        raise DataError("There are no interactions; give at least one.")
+        beside = f" below the header {report['header']!r}" if report.get("header") else ""
+        raise DataError(f"There are no interactions{beside}; give at least one.")
     order = np.lexsort((item_M, user_M))
     user_M, item_M, weight_M = user_M[order], item_M[order], weight_M[order]
     is_first = np.ones(len(order), bool)

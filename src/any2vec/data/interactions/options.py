@@ -13,8 +13,9 @@ class InteractionOptions:
     """How interactions are read: rows of user and item, or lines of a user and its items (`lists`).
 
     A weight says how much an interaction counts to als: times bought, minutes watched. A first line with names such as
-    user and item is taken as a header. Columns of text without a header are called 1, 2, 3 ... No comment characters:
-    for users and items such as #tag.
+    user and item, or with words over numbers, is taken as a header. Columns of text without a header are called 1, 2, 3
+    ..., and of three the third is a weight if it has numbers. Texts without a header that come behind one with it have
+    its columns. No comment characters: for users and items such as #tag.
 
     Raises:
         InputError: the delimiter or a comment character is none of those allowed, or the columns are not two or three.
@@ -29,7 +30,7 @@ class InteractionOptions:
     comment: str | None = None
     """characters that start a comment line; by default #"""
     use_columns: str | None = None
-    """user,item[,weight], names or, without a header, numbers from 1; by default by name, else the first two"""
+    """user,item[,weight], names or numbers from 1; by default by name, else the first"""
 
     def __post_init__(self) -> None:
         check_delimiter(self.delimiter)

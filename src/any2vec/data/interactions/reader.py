@@ -11,23 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from any2vec.data.graph.edge_list import first_lines, guess_delimiter, text_blocks
+from any2vec.data.graph.edge_list import first_lines, text_blocks
+from any2vec.data.interactions.form import SHOWN, TIME, Form, columns_by_name, form_of_text
 from any2vec.data.interactions.options import InteractionOptions
 from any2vec.data.io.files import display, expand_inputs, form_of, is_table, whole_lines, without_comments
-from any2vec.data.options import DELIMITERS, ProgressCall, chosen_columns, columns_there, usual_columns
+from any2vec.data.options import ProgressCall, columns_there
 from any2vec.data.vocab.user_keys import text_of
 from any2vec.errors import DataError, InputError
 
-USERS = {"user", "user_id", "userid", "uid", "u", "customer", "customer_id", "visitor", "visitorid", "session"}
-ITEMS = {"item", "item_id", "itemid", "iid", "i", "product", "product_id", "movie", "movie_id", "movieid", "article",
-         "article_id", "track", "artist", "book", "isbn", "business_id", "asin", "parent_asin"}  # fmt: skip
-WEIGHTS = {"weight", "count", "counts", "plays", "quantity", "confidence"}
-"""names of columns, in small letters"""
 _PIECE = 1 << 24
 """bytes of text that are read at a time"""
 _TABLE_ROWS = 1 << 20
+_BY_PLACE = "the third of three columns without names is the weight: use_columns of the first two leaves it out."
 _COMMENT = "#"
-_SHOWN = 60
 
 
 class Columns(NamedTuple):
@@ -42,24 +38,28 @@ class Columns(NamedTuple):
     ignored_columns: int = 0
     comments: int = 0
     """lines of comments, left out"""
+    header: str = ""
+    """the first line, where it is one"""
 
 
 def columns_of(
-    source: Any, options: InteractionOptions, progress: ProgressCall | None, is_of_training: bool = False
-) -> Iterator[Columns]:
+    source: Any, options: InteractionOptions, progress: ProgressCall | None, is_of_training: bool = False,
+    pairs_only: bool = False,
+) -> Iterator[Columns]:  # fmt: skip
     """The interactions of any source but a matrix, piece by piece. Arguments and errors as of `read_interactions`."""
     is_files = isinstance(source, list) and bool(source) and all(isinstance(one, str | Path) for one in source)
     if isinstance(source, str | Path) or is_files:
+        texts = _Texts(options, progress, pairs_only)
         for name in expand_inputs(source):
             form = form_of(name)
             if form in ("parquet", "arrow"):
-                yield from _of_table(name, form, options, is_of_training)
+                yield from _of_table(name, form, options, is_of_training, pairs_only)
             elif form == "array":
                 raise InputError(f"{name} is an array; interactions in arrays are given in Python.")
             else:
-                yield from _of_text(name, options, progress)
+                yield from texts.read(name)
     elif is_table(source):
-        yield from _of_table(source, None, options, is_of_training)
+        yield from _of_table(source, None, options, is_of_training, pairs_only)
     else:
         yield _of_rows(source)
 
@@ -67,93 +67,61 @@ def columns_of(
 # ---- text ---------------------------------------------------------------------------------------------------------
 
 
-def _of_text(name: str, options: InteractionOptions, progress: ProgressCall | None) -> Iterator[Columns]:
-    lines = comments = 0
-    form, marks = None, _COMMENT if options.comment is None else options.comment
-    for whole in whole_lines(display(name), text_blocks(name, progress, _PIECE)):
-        text, left_out = without_comments(whole, marks)
-        comments, is_first = comments + left_out, form is None
-        if form is None and (said := first_lines(np.frombuffer(text, np.uint8), "")):
-            form = _form(said, name, options)
-        if form is not None:
-            found = _of_lists(text, name, form.mark) if options.lists else _of_lines(text, name, form, lines, is_first)
-            yield found._replace(comments=comments)
-            comments = 0
-        lines += text.count(b"\n")
-    if form is None:
-        raise DataError(f"{display(name)} holds no interactions; give at least one.")
+class _Texts:
+    """Reads texts, one after the other; those without a header have the columns of the last one that has."""
+
+    def __init__(self, options: InteractionOptions, progress: ProgressCall | None, pairs_only: bool) -> None:
+        self.options, self.progress, self.pairs_only = options, progress, pairs_only
+        self._with_header: Form | None = None
+
+    def read(self, name: str) -> Iterator[Columns]:
+        lines = comments = 0
+        form, header, marks = None, "", _COMMENT if self.options.comment is None else self.options.comment
+        for whole in whole_lines(display(name), text_blocks(name, self.progress, _PIECE)):
+            text, left_out = without_comments(whole, marks)
+            comments, is_first = comments + left_out, form is None
+            if form is None and (said := first_lines(np.frombuffer(text, np.uint8), "")):
+                form = form_of_text(said, display(name), self.options, self._with_header, self.pairs_only)
+                if form.has_header:
+                    self._with_header, header = form, said[0].decode("utf-8", "replace").strip()[:SHOWN]
+            if form is not None:
+                lists = self.options.lists
+                found = _of_lists(text, name, form.mark) if lists else _of_lines(text, name, form, lines, is_first)
+                yield found._replace(comments=comments, header=header)
+                comments = 0
+            lines += text.count(b"\n")
+        if form is None:
+            raise DataError(f"{display(name)} holds no interactions; give at least one.")
 
 
-class _Form(NamedTuple):
-    """How the lines of a text are read."""
-
-    mark: str
-    num_columns: int = 2
-    has_header: bool = False
-    chosen: tuple[int, ...] = (0, 1)
-
-
-def _form(said: list[bytes], name: str, options: InteractionOptions) -> _Form:
-    mark = guess_delimiter(said) if options.delimiter is None else DELIMITERS.get(options.delimiter, options.delimiter)
-    if options.lists:
-        return _Form(mark)
-    first = said[0].decode("utf-8", "replace").strip("\r")
-    fields = [field.strip().strip('"') for field in (first.split() if mark == " " else first.split(mark))]
-    where = display(name)
-    if len(fields) < 2:
-        raise DataError(
-            f"{where} has one column in its first line ({first[:_SHOWN]!r}); an interaction has a user and an item, "
-            "split by tab, comma, semicolon or space."
-        )
-    named = [field.lower() for field in fields]
-    has_header = options.header
-    if has_header is None:
-        has_header = bool(USERS & {*named} and ITEMS & {*named}) or _are_names(options.use_columns, fields)
-    names = fields if has_header else [str(number) for number in range(1, len(fields) + 1)]
-    return _Form(mark, len(fields), has_header, tuple(map(names.index, _chosen(names, where, options.use_columns))))
-
-
-def _are_names(use_columns: str | None, fields: list[str]) -> bool:
-    """Whether a line has all columns that are asked for by name, which a header has; numbers are places."""
-    asked = use_columns.split(",") if use_columns else []
-    return {*asked} <= {*fields} and any(not name.isdecimal() for name in asked)
-
-
-def _chosen(names: list[str], where: str, use_columns: str | None) -> list[str]:
-    """The columns of users, items and, where there is one, weights."""
-    if chosen := chosen_columns(use_columns, names, where):
-        return chosen
-    if len(names) < 2:
-        raise DataError(f"{where} has {len(names)} column; an interaction needs two: user and item.")
-    user, item, weight = usual_columns(names, USERS, ITEMS, WEIGHTS)
-    return [*([user, item] if user and item else names[:2]), *([weight] if weight else [])]
-
-
-def _of_lines(text: bytes, name: str, form: _Form, lines: int, is_first: bool) -> Columns:
+def _of_lines(text: bytes, name: str, form: Form, lines: int, is_first: bool) -> Columns:
     from any2vec.data.io.arrow import FieldCountError, arrow_errors, check_utf8, pa, pc, split_lines
 
     check_utf8(text, name)
-    where = display(name)
+    where, num_columns = display(name), len(form.names)
     if form.mark == " ":
         text = b"\n".join(b" ".join(line.split()) for line in text.split(b"\n"))
     try:
         with arrow_errors(f"{where} cannot be read from line {lines + 1:,} on"):
             columns = split_lines(
-                text, form.mark, form.num_columns, list(form.chosen), pa.large_string(), quotes=form.mark in ",;"
+                text, form.mark, num_columns, list(form.chosen), pa.large_string(), quotes=form.mark in ",;"
             )  # fmt: skip
     except FieldCountError as wrong:
         raise DataError(
-            f"{where}: line {lines + wrong.line(text) + 1} has {wrong.num_fields} columns, not {form.num_columns}: "
-            f"{wrong.text[:_SHOWN]!r}."
+            f"{where}: line {lines + wrong.line(text) + 1} has {wrong.num_fields} columns, not {num_columns}: "
+            f"{wrong.text[:SHOWN]!r}."
         ) from wrong
     if form.has_header and is_first:
         columns = [column.slice(1) for column in columns]
-    _check_full(columns, where)
+    _check_full(columns[:2], where)
     weights = None
     if len(columns) > 2:
-        with arrow_errors(f"{where} has weights that are no numbers", advice="choose other columns, use_columns."):
-            weights = checked_weights(pc.cast(columns[2], pa.float64()).to_numpy(), where)
-    return Columns(columns[0], columns[1], weights, ignored_columns=form.num_columns - len(form.chosen))
+        advice = _BY_PLACE if form.by_place else "choose other columns, use_columns."
+        with arrow_errors(f"{where} has weights that are no numbers", advice=advice):
+            weights = checked_weights(pc.cast(columns[2], pa.float64()).to_numpy(), where, _BY_PLACE * form.by_place)
+        if form.by_place:
+            _check_no_times(weights, where)
+    return Columns(columns[0], columns[1], weights, ignored_columns=num_columns - len(form.chosen))
 
 
 def _of_lists(text: bytes, name: str, mark: str) -> Columns:
@@ -178,14 +146,20 @@ def _of_lists(text: bytes, name: str, mark: str) -> Columns:
 # ---- tables, rows -------------------------------------------------------------------------------------------------
 
 
-def _of_table(source: Any, form: str | None, options: InteractionOptions, is_of_training: bool) -> Iterator[Columns]:
+def _of_table(
+    source: Any, form: str | None, options: InteractionOptions, is_of_training: bool, pairs_only: bool
+) -> Iterator[Columns]:
     from any2vec.data.io.arrow import TableReader, pa
 
     if options.lists and not is_of_training:
         raise InputError("lists are lines of text; a table has a row for each user and item: leave it out.")
     table = TableReader(source, form)
     asked = columns_there(options.use_columns, table.names) if is_of_training else options.use_columns
-    chosen = _chosen(table.names, table.name, asked)
+    chosen = columns_by_name(table.names, table.name, asked)
+    by_place = not asked and len(table.names) == 3 and all(name.isdecimal() for name in table.names)
+    if by_place and _is_of_numbers(table.schema.field(2).type):
+        chosen = table.names
+    chosen = chosen[:2] if pairs_only else chosen
     for batch in table.batches(chosen, _TABLE_ROWS):
         for column, values in batch.items():
             if values.null_count:
@@ -201,6 +175,8 @@ def _of_table(source: Any, form: str | None, options: InteractionOptions, is_of_
         if len(chosen) > 2:
             with table.errors():
                 weights = checked_weights(batch[chosen[2]].cast(pa.float64()).to_numpy(), table.name)
+            if by_place:
+                _check_no_times(weights, table.name)
         integers = pa.types.is_integer(kinds[0]), pa.types.is_integer(kinds[1])
         yield Columns(users, items, weights, integers, len(table.names) - len(chosen))
 
@@ -231,18 +207,31 @@ def _of_rows(source: Any) -> Columns:
     return Columns(users, items, weights, integers)  # type: ignore[arg-type]
 
 
-def checked_weights(weight_M: np.ndarray, where: str) -> np.ndarray:
+def checked_weights(weight_M: np.ndarray, where: str, advice: str = "") -> np.ndarray:
     """float32. Raises DataError for one that is not above 0, or no finite number."""
     found = weight_M.astype(np.float32)
     wrong = ~(np.isfinite(found) & (found > 0))
     if wrong.any():
-        raise DataError(f"{where} has the weight {weight_M[np.argmax(wrong)]:g}; weights are finite and above 0.")
+        said = f"{where} has the weight {weight_M[np.argmax(wrong)]:g}; weights are finite and above 0."
+        raise DataError(f"{said} {advice[:1].upper()}{advice[1:]}".rstrip())
     return found
+
+
+def _check_no_times(weight_M: np.ndarray, where: str) -> None:
+    """DataError where weights that nobody asked for by name are times."""
+    if len(weight_M) and (time := float(weight_M.min())) >= TIME:
+        raise DataError(f"{where} has {time:.0f} and more in its third column, times rather than weights; {_BY_PLACE}")
+
+
+def _is_of_numbers(kind: Any) -> bool:
+    from any2vec.data.io.arrow import pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _check_full(columns: Iterable[Any], where: str) -> None:
     from any2vec.data.io.arrow import pc
 
-    for column, noun in zip(columns, ("user", "item", "weight"), strict=False):
+    for column, noun in zip(columns, ("user", "item"), strict=False):
         if column.null_count or pc.any(pc.equal(pc.utf8_length(column), 0)).as_py():
             raise DataError(f"{where} has a row with an empty {noun}; fill it or drop the row.")

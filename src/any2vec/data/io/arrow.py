@@ -173,7 +173,7 @@ def _reader_of(source: Any, name: str, error: type[Any2VecError]) -> Any:
         names = dict.fromkeys(key for row in source for key in row)
         return pa.table({key: pa.array([row.get(key) for row in source]) for key in names}).to_reader()
     if hasattr(source, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(source)
+        return _without_index(pa.RecordBatchReader.from_stream(source))
     if hasattr(source, "__arrow_c_array__"):
         return pa.table(source).to_reader()
     tables = source.with_format("arrow").iter(batch_size=_ROWS)  # which follows a Dataset's shuffling and selection
@@ -182,6 +182,15 @@ def _reader_of(source: Any, name: str, error: type[Any2VecError]) -> Any:
         raise error(f"{name} is empty; give one with rows.")
     batches = (batch for table in chain([first], tables) for batch in table.to_batches())
     return pa.RecordBatchReader.from_batches(first.schema, batches)
+
+
+def _without_index(reader: Any) -> Any:
+    """The same without the columns that pandas makes of an index without a name: row numbers of a shuffled frame."""
+    kept = [name for name in reader.schema.names if not (name.startswith("__index_level_") and name.endswith("__"))]
+    if len(kept) == len(reader.schema.names):
+        return reader
+    schema = pa.schema([reader.schema.field(name) for name in kept])
+    return pa.RecordBatchReader.from_batches(schema, (batch.select(kept) for batch in reader))
 
 
 def _column(values: Any) -> Any:

@@ -53,6 +53,7 @@ def rank_values(
             others = [other for other in sources if other != column]
             raise InputError(f"The context has no column {name!r} to give; {did_you_mean(name, others)}")
     _check_known(scorer, context)
+    _check_cells(sources, context)
     seen_texts = [] if seen is None else _seen(seen, schema, ranked, next(iter(context.items()), None))
     encoder, source = _of_counted(scorer.encoder, ranked)
     cells: Sequence[Any]
@@ -65,7 +66,7 @@ def rank_values(
     else:
         is_kept = ranked.ids == "vocabulary"
         kept_values = scorer.encoder.vocabularies[column].keys.stored() if is_kept else ()
-        cells = candidates = [*kept_values] if is_kept else sorted({value for value, _ in seen_texts})
+        cells = candidates = [*kept_values] if is_kept else sorted({value for value, _ in seen_texts if value})
         shown = [text.decode("utf-8", "replace") for text in candidates]
     own = {value for value, is_own in seen_texts if is_own}
     own |= {*_counted([*exclude], ranked), *(value.encode() for value in exclude)}  # as in data, and as they are ranked
@@ -116,6 +117,17 @@ def _check_known(scorer: ClickScorer, context: Mapping[str, Any]) -> None:
         if _counted([value], column)[0].decode("utf-8", "replace") not in vocabulary:
             raise UnknownKeyError(
                 f"{column.name} {str(value)!r} is not among the {len(vocabulary):,} values of training."
+            )
+
+
+def _check_cells(sources: Mapping[str, str], context: Mapping[str, Any]) -> None:
+    """InputError for two columns that come from one cell, whose values differ."""
+    first: dict[str, str] = {}
+    for name, value in context.items():
+        other = first.setdefault(sources[name], name)
+        if context[other] != value:
+            raise InputError(
+                f"{other} and {name} come from the same cell, {sources[name]!r}; give its whole value for one of them."
             )
 
 

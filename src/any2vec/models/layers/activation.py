@@ -29,6 +29,8 @@ class Activation(Protocol):
 
     slope: float
     """the largest |f'|: S in the theory"""
+    is_odd: bool
+    """f(-z) = -f(z)"""
 
     def __call__(self, z: np.ndarray) -> np.ndarray: ...
 
@@ -45,6 +47,7 @@ class Relu:
     """max(z, 0)."""
 
     slope = 1.0
+    is_odd = False
 
     def __call__(self, z: np.ndarray) -> np.ndarray:
         return np.maximum(z, 0)
@@ -62,6 +65,7 @@ class Smooth:
     def __init__(self, name: Literal["tanh", "sigmoid"]) -> None:
         self.name = name
         self.slope = 1.0 if name == "tanh" else 0.25
+        self.is_odd = name == "tanh"
         self._low = -1.0 if name == "tanh" else 0.0
 
     def __call__(self, z: np.ndarray) -> np.ndarray:
@@ -106,7 +110,8 @@ def _span(f: Smooth) -> float:
 
 def _place(array: np.ndarray, low: float, span: float, cells: int) -> np.ndarray:
     """The place of the table below each number, which has another one above it."""
-    return np.clip((array - low) * ((cells - 1) / span), 0, cells - 2).astype(np.intp)
+    place = np.clip((array - low) * ((cells - 1) / span), 0, cells - 2)
+    return np.nan_to_num(place).astype(np.intp)  # NaN stays in what is made of the array itself, and is told
 
 
 @cache

@@ -33,7 +33,7 @@ def psi_of(model: GAMLP, own: UserPsi | None) -> Psi:
 
 def row_sums_to_one(features: Features) -> Features:
     """Each row over the sum of its absolute values; a row of zeros stays."""
-    sums = np.asarray(abs(features).sum(axis=1)).ravel()
+    sums = np.asarray(abs(features).sum(axis=1, dtype=np.float64)).ravel()
     scale_N = np.divide(1.0, sums, out=np.zeros(len(sums)), where=sums > 0).astype(np.float32)
     if sparse.issparse(features):
         return sparse.csr_array(sparse.diags_array(scale_N) @ features).astype(np.float32)

@@ -183,5 +183,5 @@ def stage_ends(sizes: int, epochs: int) -> list[int]:
         raise InputError(f"epochs must be at least {sizes}, one for each size of the growth, got {epochs}.")
     if sizes == 1:
         return [epochs]
-    first = max(1, epochs // 2)
+    first = max(1, min(epochs // 2, epochs - (sizes - 1)))
     return [first + (epochs - first) * stage // (sizes - 1) for stage in range(sizes)]

@@ -77,8 +77,10 @@ class Recommender:
 
     def _interactions(self, asked: list[Any], exclude: Any) -> Any:
         """What `recommend` leaves out, as interactions: a list of items becomes pairs of each user with each."""
-        is_whole = isinstance(exclude, str | Path | Interactions) or hasattr(exclude, "tocoo")
-        if exclude is None or is_whole or is_table(exclude):
+        if hasattr(exclude, "tocoo"):
+            self._check_matrix(exclude.shape)
+            return exclude
+        if exclude is None or isinstance(exclude, str | Path | Interactions) or is_table(exclude):
             return exclude
         wanted = "exclude takes interactions (a file, a table, a list of (user, item)) or a list of items"
         try:
@@ -101,6 +103,21 @@ class Recommender:
             f"{len(self.items):,} items of the model, nor a file."
         )
 
+    def _check_matrix(self, shape: tuple[int, ...]) -> None:
+        """InputError where rows and columns of a matrix are not the users and items: its rows of some users, say."""
+        for noun, keys, place in (("users", self.users, 0), ("items", self.items, 1)):
+            numbers = [int(name) for name in keys.names if name.isdecimal()]
+            if not numbers:
+                raise InputError(
+                    f"exclude is a matrix, whose {noun} are 0, 1, 2 ..., and the model's have names, {keys[0]!r} "
+                    "first; give pairs of user and item."
+                )
+            if len(shape) != 2 or (place == 0 and max(numbers) >= shape[0]):
+                raise InputError(
+                    f"exclude is a matrix of shape {shape}, which has no row for user {max(numbers)} of the model; "
+                    "give the whole matrix: the rows of the users that you ask for are found in it."
+                )
+
     def rows_of(self, users: Sequence[Key]) -> np.ndarray:
         """int64 (B,). UnknownKeyError: the training data lack a user."""
         row_B = self.users.rows(users)
@@ -121,7 +138,9 @@ class Recommender:
         ):  # fmt: skip
             return interactions
         known = [*self.users.names], [*self.items.names]
-        return read_interactions(interactions, options or self.options, known=known, is_of_training=options is None)
+        return read_interactions(
+            interactions, options or self.options, known=known, is_of_training=options is None, pairs_only=True
+        )
 
     def best(
         self, row_B: np.ndarray, k: int, exclude: Interactions | None = None, threads: int = 0

@@ -16,6 +16,8 @@ _ALLOWED = (
     "kafka://HOST:PORT/TOPIC or redis://HOST:PORT/KEY"
 )
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SECRET = re.compile(r"([?&][^=&]*(?:key|token|secret|passw|pwd|auth|sig)[^=&]*=)[^&#]*", re.IGNORECASE)
+"""of a query, what names and logs do not show"""
 _OPTIONS = {"tcp": {"resume"}, "unix": {"resume"}, "redis": {"db"}, "rediss": {"db"}}
 
 
@@ -28,7 +30,7 @@ class Address:
     text: str
     """as it was given"""
     name: str
-    """the same without a password"""
+    """the same without passwords and other secrets"""
     host: str = ""
     port: int = 0
     path: str = ""
@@ -62,15 +64,26 @@ def parse_address(text: str) -> Address:
     address = _parse_server(text, kind)
     if kind == "unix":
         if not address.path.startswith("/") or address.host:
-            raise InputError(f"A Unix socket is unix:///PATH with three slashes, got {text!r}.")
+            raise InputError(f"A Unix socket is unix:///PATH with three slashes, got {address.name!r}.")
         return address
     if not address.host:
-        raise InputError(f"{text!r} names no host; give {_form(kind)}.")
+        raise InputError(f"{address.name!r} names no host; give {_form(kind)}.")
     if kind == "tcp" and (not address.port or address.path):
-        raise InputError(f"A TCP source is tcp://HOST:PORT and no path, got {text!r}.")
+        raise InputError(f"A TCP source is tcp://HOST:PORT and no path, got {address.name!r}.")
     if kind in ("kafka", "redis", "rediss") and not address.path:
-        raise InputError(f"{text!r} does not say what to read; give {_form(kind)}.")
+        raise InputError(f"{address.name!r} does not say what to read; give {_form(kind)}.")
     return address
+
+
+def without_secrets(text: str) -> str:
+    """An address with `***` for a password, for a user alone (a token), and for the values of such options of a query
+    as `api_key`."""
+
+    def masked(found: re.Match[str]) -> str:
+        user, colon, _ = found[1].partition(":")
+        return f"//{user}:***@" if colon else "//***@"
+
+    return _SECRET.sub(r"\1***", re.sub(r"//([^/?@]*)@", masked, text, count=1))
 
 
 def is_crawl(address: object) -> bool:
@@ -85,7 +98,7 @@ def _form(kind: str) -> str:
 
 def _parse_server(text: str, kind: str) -> Address:
     is_http = kind in ("http", "https")
-    hosts = ""
+    hosts, name = "", without_secrets(text)
     try:
         parts = urlsplit(text)
         if kind == "kafka" and "," in parts.netloc:  # several brokers: each HOST:PORT
@@ -94,15 +107,16 @@ def _parse_server(text: str, kind: str) -> Address:
         port = parts.port or 0
         host = parts.hostname or ""
     except ValueError as error:
-        raise InputError(f"{text!r} is no address ({error}); give {_form(kind)}.") from error
+        raise InputError(f"{name!r} is no address ({error}); give {_form(kind)}.") from error
+    if "#" in text and not is_http:
+        raise InputError(f"{name!r} holds a #, and {kind}:// addresses have no fragment; write it as %23.")
     if re.search(r"[\x00-\x20\x7f]", text):
-        raise InputError(f"{text!r} holds a space or a control character; write it as %20 and so on.")
+        raise InputError(f"{name!r} holds a space or a control character; write it as %20 and so on.")
     options = {} if is_http else dict(parse_qsl(parts.query, keep_blank_values=True))
     unknown = set(options) - _OPTIONS.get(kind, set())
     if unknown:
         known = ", ".join(sorted(_OPTIONS.get(kind, set()))) or "none"
-        raise InputError(f"{kind}:// sources know these options behind ?: {known}; got {min(unknown)!r} in {text!r}.")
-    name = text if parts.password is None else text.replace(f":{parts.password}@", ":***@", 1)
+        raise InputError(f"{kind}:// sources know these options behind ?: {known}; got {min(unknown)!r} in {name!r}.")
     path = parts.path if is_http else unquote(parts.path) if kind == "unix" else unquote(parts.path.strip("/"))
     return Address(
         kind=kind, text=text, name=name, host=hosts or host, port=port, path=path,

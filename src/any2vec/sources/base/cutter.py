@@ -5,6 +5,7 @@ Legend: N lines, B bytes.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,9 @@ from any2vec.sources.base.options import MOST_LINE, SourceOptions
 
 BLOCK = 1 << 16
 """bytes that are read at once"""
-_TAIL = 64
+TAIL = 64
+"""bytes before a place by which it is known again"""
+_BOM = b"\xef\xbb\xbf"
 _PURPOSE_SOURCE = 40
 
 State = Literal["starting", "reading", "waiting", "retrying", "ended", "given up", "closed"]
@@ -99,12 +102,22 @@ def source_key(number: int) -> np.uint64:
     return stream_key(number, _PURPOSE_SOURCE)
 
 
+def is_before(before: bytes, position: Position) -> bool:
+    """Whether these are the bytes that were before a position's place (`LineCutter.mark`)."""
+    return len(before) == position.get("marked") and _hash(before) == position["mark"]
+
+
+def _hash(tail: bytes) -> str:
+    return hashlib.blake2b(tail, digest_size=8).hexdigest()
+
+
 class LineCutter:
     """Cuts a stream of bytes into lines. Feed it (`room`, `fed`), then `cut` until nothing comes.
 
     A line of more than MOST_LINE bytes is skipped up to its end, a line with a NUL byte too, both counted; one that is
-    not UTF-8 is counted and kept: its words are the vocabulary's business. While a line is skipped, `offset` stays
-    before it: whoever goes on there finds no rest of it, but the line. Memory 5 MiB at most.
+    not UTF-8 is counted and kept: its words are the vocabulary's business. A byte-order mark before the first is left
+    out. While a line is skipped, `offset` stays before it: whoever goes on there finds no rest of it, but the line.
+    Memory 5 MiB at most.
 
     Args:
         number: of the run's sources, which.
@@ -131,6 +144,11 @@ class LineCutter:
     def held(self) -> int:
         """Bytes that were fed and are not cut."""
         return self._stop - self._begin
+
+    @property
+    def mark(self) -> Position:
+        """By which the place `offset` is known again: `mark` and `marked`, hash and number of the bytes before it."""
+        return {"mark": _hash(self.tail), "marked": len(self.tail)}
 
     def room(self) -> memoryview:
         """Where at least BLOCK bytes may be written; then say how many by `fed`."""
@@ -176,6 +194,8 @@ class LineCutter:
         """The next lines, `most_lines` at most, or None: there is no whole line. `position` is asked behind them."""
         if self._skipped and not self._skip():
             return None
+        if self.offset == 0 and self._block_B[self._begin : min(self._stop, self._begin + 3)].tobytes() == _BOM:
+            self._go_to(self._begin + 3)
         start = self.offset - self._begin  # so that a byte's place in the block plus this is its number
         found = np.zeros(kernels.FOUND_SIZE, np.int64)
         begin = kernels.cut_lines(
@@ -219,12 +239,12 @@ class LineCutter:
 
     def _end_skip(self) -> None:
         self.offset += self._skipped
-        self.tail = (self.tail + self._skipped_tail)[-_TAIL:]
+        self.tail = (self.tail + self._skipped_tail)[-TAIL:]
         self._skipped, self._skipped_tail = 0, b""
 
     def _tail_of(self, before: bytes, end: int) -> bytes:
         """The last bytes, up to 64, of what was before and the block up to here."""
-        return (before + self._block_B[max(self._begin, end - _TAIL) : end].tobytes())[-_TAIL:]
+        return (before + self._block_B[max(self._begin, end - TAIL) : end].tobytes())[-TAIL:]
 
     def _move_to(self, begin: int) -> None:
         self._begin = begin

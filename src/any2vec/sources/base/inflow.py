@@ -111,6 +111,14 @@ class Inflow:
         with self._condition:
             return {worker.source.name: worker.position for worker in self._workers if worker.position is not None}
 
+    def drain(self) -> list[LineBatch]:
+        """End all readers; what waits of sources that cannot be asked for it again (at most once), which counts as
+        taken."""
+        self.close()
+        with self._condition:
+            lossy = [worker for worker in self._workers if worker.source.delivery == "at most once"]
+            return [self._take(worker) for worker in lossy for _ in range(len(worker.waiting))]
+
     def metrics(self) -> dict[str, dict[str, Any]]:
         """By source's name: its own metrics, and the lines and bytes that wait."""
         with self._condition:
@@ -148,7 +156,7 @@ class Inflow:
         try:
             batches = worker.source.batches(worker.position)
             for batch in batches:
-                if self._is_closed or (batch is not None and not self._put(worker, batch)):
+                if (batch is not None and not self._put(worker, batch)) or self._is_closed:
                     break
         except Exception as error:
             worker.error = error
@@ -159,19 +167,19 @@ class Inflow:
                 self._condition.notify_all()
 
     def _put(self, worker: _Worker, batch: LineBatch) -> bool:
-        """Wait for room; False: it is over."""
+        """Wait for room; False: it is over. Then what cannot be asked for again is put, for `drain`."""
         size = batch.num_bytes
         with self._condition:
             self._room.wait_for(
                 lambda: self._is_closed or not worker.waiting or worker.bytes + size <= self._most_bytes
             )
-            if self._is_closed:
+            if self._is_closed and worker.source.delivery != "at most once":
                 return False
             worker.waiting.append(batch)
             worker.bytes += size
             worker.lines += len(batch)
             self._condition.notify_all()
-        return True
+            return not self._is_closed
 
 
 def check_names(sources: Sequence[Source]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from any2vec.data.io.files import read_blocks
 from any2vec.errors import DataError
-from any2vec.sources.base.cutter import BLOCK, LineBatch, LineCutter, Position, Tally
+from any2vec.sources.base.cutter import BLOCK, TAIL, LineBatch, LineCutter, Position, Tally, is_before
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.base.pump import Batches, cut_all, idle
 
@@ -85,7 +85,10 @@ class PacedSource(ABC):
 
 
 class PackedFile(PacedSource):
-    """Lines of a gz, zst or xz file. A line's number is its first byte's, unpacked. Position: `offset`, of those.
+    """Lines of a gz, zst or xz file. A line's number is its first byte's, unpacked.
+
+    Position: `offset`, of those, earlier files counted in; `at`, the same in this file; `mark` and `marked`. A file in
+    whose place another has come is read from its beginning.
 
     Where the file turns out to be damaged, the source ends behind the last whole line before, and says so; once the
     file is whole, it goes on from there.
@@ -97,19 +100,17 @@ class PackedFile(PacedSource):
         self._cutter = LineCutter(number, options, self._tally)
 
     def _batches(self, position: Position | None) -> Batches:
-        offset = 0 if position is None else int(position["offset"])
-        self._cutter.restart(offset)
+        self._start = 0 if position is None else int(position["offset"])
+        """the number of the file's first byte"""
+        self._cutter.restart(self._start)
         self._tally.state = "reading"
-        done = 0
         try:
-            for block in read_blocks(self._path, block_bytes=BLOCK, allow_empty=True):
+            blocks = self._blocks() if position is None else self._blocks_behind(position)
+            for block in blocks:
                 if self._is_closed:
                     self._tally.state = "closed"
                     return
-                done += len(block)
-                if done <= offset:
-                    continue
-                self._cutter.feed(block[len(block) - min(len(block), done - offset) :])
+                self._cutter.feed(block)
                 yield from cut_all(self._cutter, self._position, self._is_json, self._options, self._tally)
         except DataError as error:
             self._tally.bad("damaged file")
@@ -120,5 +121,29 @@ class PackedFile(PacedSource):
             yield from cut_all(self._cutter, self._position, self._is_json, self._options, self._tally)
         self._tally.state = "ended"
 
+    def _blocks(self) -> Iterator[bytes]:
+        return read_blocks(self._path, block_bytes=BLOCK, allow_empty=True)
+
+    def _blocks_behind(self, position: Position) -> Iterator[bytes]:
+        """The file from a position on; from its beginning, where the bytes before that are others or fewer."""
+        at, done, before, blocks = int(position.get("at", 0)), 0, b"", self._blocks()
+        for block in blocks if at else ():
+            done += len(block)
+            before = (before + block[: len(block) - max(0, done - at)])[-TAIL:]
+            if done >= at or self._is_closed:
+                break
+        if at and not self._is_closed and (done < at or not is_before(before, position)):
+            self._tally.bad("file cut short")
+            self._tally.trouble = (
+                f"{self.name} is another file than the one read before; it is read from its beginning."
+            )
+            yield from self._blocks()
+            return
+        if at:
+            self._start -= at
+            self._cutter.tail = before
+            yield block[len(block) - (done - at) :]
+        yield from blocks
+
     def _position(self) -> Position:
-        return {"offset": self._cutter.offset}
+        return {"offset": self._cutter.offset, "at": self._cutter.offset - self._start, **self._cutter.mark}

@@ -211,7 +211,7 @@ class Fetcher:
                     continue
                 if 400 <= response.status_code < 500 and response.status_code != 429:
                     return Answer(kind="robots", url=request.url)
-                if response.status_code != 200:
+                if not 200 <= response.status_code < 300:
                     wait = wanted_wait(response.headers.get("retry-after"))
                     raise _FaultError("site", f"robots.txt is answered by {response.status_code}", wait)
                 body, _is_whole = await self._body(response, MOST_ROBOTS)

@@ -9,6 +9,8 @@ ROBOT = "any2vec"
 """the name that groups of rules call us by"""
 MOST_ROBOTS = 500 << 10
 """bytes of robots.txt that are read (RFC 9309, 2.5); what stands behind them is not"""
+_MOST_DELAY = 3600.0
+"""seconds; who asks for longer pauses wants no crawler"""
 
 
 class Rules:
@@ -24,7 +26,7 @@ class Rules:
         self._rules: Any = Protego.parse(text or "")
 
     def allows(self, url: str) -> bool:
-        return bool(self._rules.can_fetch(url, ROBOT))
+        return self.delay <= _MOST_DELAY and bool(self._rules.can_fetch(url, ROBOT))
 
     @property
     def delay(self) -> float:

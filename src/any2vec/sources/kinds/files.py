@@ -5,7 +5,6 @@ Delivery is exactly once: a file can be asked again for what follows a position.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import time
@@ -13,12 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from any2vec.sources.base.cutter import LineCutter, Position
+from any2vec.sources.base.cutter import TAIL, LineCutter, Position, is_before
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.base.pump import MOMENT, Batches, cut_all, idle, pump
 from any2vec.sources.base.source import PacedSource
 
-_LOOK_BACK = 64
 _PACKED = (".gz", ".zst", ".zstd", ".xz", ".bz2", ".lz4", ".zip")
 _NUMBERED = re.compile(r"\.(\d{1,6})$")
 _ROTATED = re.compile(r"[.-]\d")
@@ -46,7 +44,8 @@ class FollowedFile(PacedSource):
     """Lines of a file and of those that follow it under its name.
 
     - Rotation: where the name has come to stand for another file that is not empty, the old one is read to its end,
-      then the next one (of those whose names begin with its name, by the time of their last change) from its beginning.
+      then the next one (of those that bear its name, and a number or date behind it, by the time of their last change)
+      from its beginning.
       So a job that was down while files were rotated finds its own one by inode and by the bytes before its place, and
       those between; also where it does not follow, and ends with the file that has the name.
     - Truncation: where the file is shorter than what was read of it, or the up to 64 bytes before that place are no
@@ -72,7 +71,7 @@ class FollowedFile(PacedSource):
         self._before = b""
         """the last of them, up to 64"""
         self._is_cut_short = False
-        self._scratch = bytearray(_LOOK_BACK)
+        self._scratch = bytearray(TAIL)
 
     def _batches(self, position: Position | None) -> Batches:
         try:
@@ -122,7 +121,7 @@ class FollowedFile(PacedSource):
         if size < 0 or scratch != self._before:
             return None
         self._at += size
-        self._before = (self._before + bytes(room[max(0, size - _LOOK_BACK) : size]))[-_LOOK_BACK:]
+        self._before = (self._before + bytes(room[max(0, size - TAIL) : size]))[-TAIL:]
         return size
 
     def _rewind(self) -> None:
@@ -135,14 +134,12 @@ class FollowedFile(PacedSource):
 
     def _position(self) -> Position:
         status = os.fstat(self._file)
-        tail = self._cutter.tail
         return {
             "offset": self._cutter.offset,
             "at": self._cutter.offset - self._start,
             "device": status.st_dev,
             "inode": status.st_ino,
-            "mark": _mark(tail),
-            "marked": len(tail),
+            **self._cutter.mark,
             "changed": status.st_mtime_ns,
         }
 
@@ -194,7 +191,7 @@ class FollowedFile(PacedSource):
         behind = [
             sibling
             for sibling in siblings
-            if sibling.changed > position["changed"] and (sibling.is_newest or sibling.is_rotated or not own)
+            if sibling.changed > position["changed"] and (sibling.is_newest or sibling.is_rotated)
         ]
         return next(marked, next(iter((*behind, *own)), None))
 
@@ -252,7 +249,8 @@ class FollowedFile(PacedSource):
             behind = [sibling for sibling in siblings[places[0] + 1 :] if sibling.identity != _identity(own)]
         else:
             behind = [sibling for sibling in siblings if sibling.is_newest or sibling.changed > own.st_mtime_ns]
-        return next((sibling for sibling in behind if sibling.size), None)
+        # Names that begin like it may be of other files: log.errors beside log.
+        return next((sibling for sibling in behind if sibling.size and (sibling.is_newest or sibling.is_rotated)), None)
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:
@@ -275,8 +273,4 @@ def _before(file: int, position: Position) -> bytes | None:
     """The bytes of an open file before a position's place; None: they are others, or fewer."""
     at, marked = int(position["at"]), int(position["marked"])
     before = os.pread(file, marked, at - marked)
-    return before if len(before) == marked and _mark(before) == position["mark"] else None
-
-
-def _mark(tail: bytes) -> str:
-    return hashlib.blake2b(tail, digest_size=8).hexdigest()
+    return before if is_before(before, position) else None

@@ -85,11 +85,15 @@ class Exchange:
         """The body, unpacked where it is gzip, in pieces of at most BLOCK bytes.
 
         Raises:
-            zlib.error: it is packed otherwise, or damaged.
+            zlib.error: it is packed otherwise, damaged, or breaks off.
         """
         unpacked = Unpacked(self._response.headers.get("content-encoding"))
+        has_come = False
         while (piece := (yield from self._wait(self._next()))) is not None:
+            has_come = True
             yield from unpacked.pieces(piece)
+        if has_come and not unpacked.is_whole:
+            raise zlib.error("the answer breaks off")
 
     def close(self) -> None:
         """Close the last response, read or not."""
@@ -170,11 +174,11 @@ class _SilentError(Exception):
 class HttpLines(PacedSource):
     """What an HTTP server sends: JSON objects or lines, one a line, or a feed, by content type and first bytes.
 
-    An answer without an end is read as it comes, and asked for again where nothing has come for `patience` seconds, as
-    often as need be; one with an end is asked for again every `poll` seconds while the
-    source is followed, with what the server said of its version (ETag, Last-Modified). Bodies are read in pieces; a
-    feed of more than 4 MiB is refused. An answer of another type is counted and left. Position: `number` (of lines and
-    entries that came), `id` (of the last), `etag`, `modified`.
+    An answer without an end is read as it comes. Where nothing has come of it for `patience` seconds, the source ends,
+    or asks again while it is followed, as often as need be; an answer with an end is then asked for again every `poll`
+    seconds, with what the server said of its version (ETag, Last-Modified), if the address is still the same. Bodies
+    are read in pieces; a feed of more than 4 MiB is refused. An answer of another type is counted and left. Position:
+    `number` (of lines and entries that came), `id` (of the last), `etag`, `modified`.
     """
 
     def __init__(self, address: Address, number: int, options: SourceOptions, seed: int) -> None:
@@ -201,6 +205,8 @@ class HttpLines(PacedSource):
                     except _SilentError as error:  # no failure: a stream may be silent, but its connection may be dead
                         self._attempts.succeeded()
                         self._tally.trouble = str(error)
+                        if not self._options.follow:
+                            return
                         self._tally.reconnects += 1
                         continue
                     self._attempts.succeeded()
@@ -218,6 +224,7 @@ class HttpLines(PacedSource):
         for header, name in (("If-None-Match", "etag"), ("If-Modified-Since", "modified")):
             if self._at[name]:
                 headers[header] = self._at[name]
+        id = self._at["id"]
         address = self._address.replace("{id}", quote(self._at["id"] or "", safe="", errors="replace"))
         response = yield from exchange.ask(address, headers)
         if response.status_code in (204, 304):
@@ -235,8 +242,11 @@ class HttpLines(PacedSource):
                 elif form is not None:
                     yield from self._read_lines(pieces, form)
                 if form is not None and not self._is_closed:
-                    headers = response.headers
-                    self._at |= {"etag": headers.get("etag"), "modified": headers.get("last-modified")}
+                    is_same = "{id}" not in self._address or self._at["id"] == id  # that is asked for next
+                    said = {"etag": response.headers.get("etag"), "modified": response.headers.get("last-modified")}
+                    self._at |= {
+                        name: text if is_same and (text or "").isascii() else None for name, text in said.items()
+                    }
         except exchange.silence as error:
             if form == "feed" or "content-length" in response.headers:
                 raise
@@ -268,8 +278,8 @@ class HttpLines(PacedSource):
             else:
                 self._cutter.feed(piece)
                 head += piece
-        head = head.lstrip()
-        if head.startswith((b"<", b"\xef\xbb\xbf<")):
+        head = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+        if head.startswith(b"<"):
             return "feed"
         if "html" in kind:
             self._tally.bad(f"content type {kind}")

@@ -43,13 +43,16 @@ class KafkaTopic(PacedSource):
         super().__init__(address.name, options.rate)
         self._options = options
         hosts = address.host.split(",")
-        self._servers = ",".join(hosts if len(hosts) > 1 else [f"{address.host}:{address.port or 9092}"])
+        host = f"[{address.host}]" if ":" in address.host else address.host  # of IPv6
+        self._servers = ",".join(hosts if len(hosts) > 1 else [f"{host}:{address.port or 9092}"])
         self._topic = address.path
         self._records = Records(number, options, self._tally)
         self._attempts = Attempts(options.retries, seed, number, self._tally, lambda: self._is_closed)
         self._offsets: dict[int, int] = {}
         self._number = 0
         self._down_since: float | None = None
+        self._heard = 0.0
+        """when the last message came, or the end of a partition"""
 
     def _batches(self, position: Position | None) -> Batches:
         from confluent_kafka import KafkaException
@@ -62,7 +65,7 @@ class KafkaTopic(PacedSource):
     def _attempt(self) -> Batches:
         from confluent_kafka import Consumer, TopicPartition
 
-        self._down_since = None
+        self._down_since, self._heard = None, time.monotonic()
         consumer = Consumer(self._settings())
         try:
             ended: set[int] = set()
@@ -71,6 +74,7 @@ class KafkaTopic(PacedSource):
             while not self._is_closed:
                 if time.monotonic() >= look_again:
                     found = yield from self._partitions(consumer)
+                    self._attempts.succeeded()
                     if new := found - partitions:
                         consumer.incremental_assign(
                             [TopicPartition(self._topic, part, self._offsets.get(part, -2)) for part in sorted(new)]
@@ -89,6 +93,8 @@ class KafkaTopic(PacedSource):
                     return
                 if self._down_since is not None and time.monotonic() - self._down_since > self._options.patience:
                     raise _GoneError("no server answers")
+                if not self._options.follow and time.monotonic() - self._heard > self._options.patience:
+                    raise _GoneError(f"partition {min(partitions - ended)} of {self._topic} gives nothing")
         finally:
             consumer.close()
 
@@ -102,7 +108,7 @@ class KafkaTopic(PacedSource):
             "enable.partition.eof": True,
             "queued.max.messages.kbytes": _MOST_QUEUED,
             "fetch.queue.backoff.ms": 10,
-            "socket.timeout.ms": max(1000, int(self._options.patience * 1000)),
+            "socket.timeout.ms": min(300_000, max(1000, int(self._options.patience * 1000))),  # all that it takes
             "log_level": 0,
             "error_cb": self._receive,
         }
@@ -140,7 +146,7 @@ class KafkaTopic(PacedSource):
         return {str(partition): offset for partition, offset in sorted(self._offsets.items())}
 
     def _add(self, message: Any, consumer: Any, ended: set[int]) -> None:
-        partition = message.partition()
+        partition, self._heard = message.partition(), time.monotonic()
         if message.error() is not None:
             self._mend(message, consumer, ended)
             return
@@ -166,14 +172,22 @@ class KafkaTopic(PacedSource):
             ended.add(partition)
         elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             wanted = self._offsets.get(partition, 0)
-            oldest, _ = consumer.get_watermark_offsets(TopicPartition(self._topic, partition), self._options.patience)
+            place = TopicPartition(self._topic, partition)
+            oldest, end = consumer.get_watermark_offsets(place, self._options.patience)
             self._tally.bad("messages gone", max(1, oldest - wanted))
             self._tally.trouble = f"{self.name}: messages from {partition}:{wanted} to {partition}:{oldest} are gone."
+            if wanted > end:  # the topic was made anew
+                self._tally.trouble = (
+                    f"{self.name}: partition {partition} ends at {end}, before {wanted}, where it was read; it is read "
+                    f"anew from {oldest}."
+                )
             self._offsets[partition] = oldest
             consumer.incremental_unassign([TopicPartition(self._topic, partition)])
             consumer.incremental_assign([TopicPartition(self._topic, partition, oldest)])
         else:
             self._tally.trouble = f"{self.name}: {error.str()}."
+            if not error.retriable():
+                raise _GoneError(error.str())
 
     def _warned(self, error: BaseException) -> str:
         said = error.args[0].str() if error.args and hasattr(error.args[0], "str") else str(error)

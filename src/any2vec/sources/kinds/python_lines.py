@@ -6,13 +6,14 @@ Delivery is exactly once where the iterable can be begun anew and gives the same
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from any2vec.errors import InputError
 from any2vec.sources.base.cutter import LineBatch, Position
 from any2vec.sources.base.options import SourceOptions
-from any2vec.sources.base.pump import Batches
+from any2vec.sources.base.pump import MOMENT, Batches
 from any2vec.sources.base.records import Records, is_utf8
 from any2vec.sources.base.source import Delivery, PacedSource
 
@@ -37,7 +38,7 @@ class PythonLines(PacedSource):
     def _batches(self, position: Position | None) -> Batches:
         done = 0 if position is None else int(position["items"])
         skip = 0 if isinstance(self._items, Iterator) else done
-        gathered = 0
+        gathered, since = 0, time.monotonic()
         items = iter(self._items)
         while not self._is_closed:
             try:
@@ -53,9 +54,10 @@ class PythonLines(PacedSource):
             if item is not None:
                 gathered += self._add(done, item)
                 done += 1
-            if item is None or self._records.is_full or gathered >= _BATCH_BYTES:
+            is_due = self._records.is_full or gathered >= _BATCH_BYTES or time.monotonic() - since >= MOMENT
+            if item is None or is_due:
                 yield self._take(done)
-                gathered = 0
+                gathered, since = 0, time.monotonic()
         if (batch := self._take(done)) is not None:
             yield batch
         self._tally.state = "closed" if self._is_closed else "given up" if self._tally.trouble else "ended"

@@ -68,7 +68,8 @@ class RedisStream(PacedSource):
             username=address.user or None,
             password=address.password,
             ssl=address.kind == "rediss",
-            socket_timeout=patience,
+            ssl_check_hostname=True,
+            socket_timeout=max(patience, 3 * MOMENT),  # more than an answer may take by what is asked
             socket_connect_timeout=patience,
             protocol=2,
             retry=Retry(NoBackoff(), 0),

@@ -18,14 +18,17 @@ import time
 
 from any2vec.errors import InputError
 from any2vec.sources.base.address import Address
-from any2vec.sources.base.cutter import LineCutter, Position
+from any2vec.sources.base.cutter import LineCutter, Position, is_before
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.base.pump import Attempts, Batches, cut_all, pump
 from any2vec.sources.base.source import Delivery, PacedSource
 
 
 class Pipe(PacedSource):
-    """Lines of a file descriptor. A line's number is its first byte's. Position: `offset`, bytes of lines read.
+    """Lines of a file descriptor. A line's number is its first byte's.
+
+    Position: `offset`, bytes of lines read; of a file also `at`, the same in this file, `mark` and `marked`: one in
+    whose place another has come is read from its beginning.
 
     path: a named pipe that is opened; None: standard input. A named pipe may be opened and closed by many writers, one
     after the other, while it is followed; standard input ends where its writer closes it.
@@ -37,7 +40,8 @@ class Pipe(PacedSource):
         self._cutter = LineCutter(number, options, self._tally)
         self._is_file = path is None and _is_file(0)
         self.delivery: Delivery = "exactly once" if self._is_file else "at most once"
-        self._file = 0
+        self._file = self._start = 0
+        """`_start`: the number of the first byte of a file"""
         self._has_come = False
 
     def _batches(self, position: Position | None) -> Batches:
@@ -46,7 +50,9 @@ class Pipe(PacedSource):
         if self._path is not None:
             self._file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         elif self._is_file:
-            os.lseek(self._file, offset, os.SEEK_SET)
+            at = 0 if position is None else self._place(position)
+            self._start = offset - at
+            os.lseek(self._file, at, os.SEEK_SET)
         try:
             is_json = self._options.form == "ndjson"
             yield from pump(self._read, self._cutter, self._position, is_json, self._options, self._tally)
@@ -57,8 +63,23 @@ class Pipe(PacedSource):
             if self._path is not None:
                 os.close(self._file)
 
+    def _place(self, position: Position) -> int:
+        """Where the file of a position goes on; 0: it is another, or the lines before came from a pipe."""
+        if "at" not in position:
+            return 0
+        at, marked = int(position["at"]), int(position["marked"])
+        before = os.pread(self._file, marked, at - marked)
+        if is_before(before, position):
+            self._cutter.tail = before
+            return at
+        self._tally.bad("file cut short")
+        self._tally.trouble = "Standard input is another file than the one read before; it is read from its beginning."
+        return 0
+
     def _position(self) -> Position:
-        return {"offset": self._cutter.offset}
+        if not self._is_file:
+            return {"offset": self._cutter.offset}
+        return {"offset": self._cutter.offset, "at": self._cutter.offset - self._start, **self._cutter.mark}
 
     def _read(self, room: memoryview, seconds: float) -> int | None:
         if self._is_closed:
@@ -115,7 +136,7 @@ class SocketLines(PacedSource):
 
     def _attempt(self) -> Batches:
         is_json = self._options.form == "ndjson"
-        offset = self._cutter.offset
+        offset, began = self._cutter.offset, time.monotonic()
         with self._connect() as self._socket:
             try:
                 if self._resumes:
@@ -132,6 +153,8 @@ class SocketLines(PacedSource):
                     self._tally.bad("half a line")
                 self._cutter.restart(self._cutter.offset)
         if self._options.follow and not self._is_closed:
+            if time.monotonic() - began >= self._options.patience:  # no failure: it has stood, and was silent
+                self._attempts.succeeded()
             raise ConnectionResetError("the server has closed the connection")
 
     def _connect(self) -> socket.socket:

@@ -18,6 +18,7 @@ import io
 import json
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -318,6 +319,11 @@ class PartitionStore:
         """Names of the files of the last commit."""
         names = {_name(number, found.version) for number, found in enumerate(self._settled) if found is not None}
         return names | {_dense_name(self._dense.version)}
+
+    def forget_uncommitted(self) -> None:
+        """Give back the room of what was written behind the last commit, as far as the disk lets: it is full."""
+        with suppress(OSError):
+            self._sweep()
 
     def _sweep(self) -> None:
         """Remove what was written and never committed, or was replaced."""

@@ -63,7 +63,7 @@ class PreparedNodes:
         """
         features = row_sums_to_one(self.features) if self.model.normalize == "row" else self.features
         x_TX = augment(self.adjacency, features, psi_of(self.model, self.options.psi), self.rows["train"])
-        mean = float(np.einsum("ij,ij->i", x_TX, x_TX).mean(dtype=np.float64))
+        mean = float(np.einsum("ij,ij->i", x_TX, x_TX, dtype=np.float64).mean())
         if mean == 0:
             raise DataError(
                 "All features of the training nodes and of their neighbors are 0: there is nothing to learn from."
@@ -109,12 +109,14 @@ def prepare_nodes(
             "more classes train."
         )
     num_features = features.shape[1]
-    dense = features.data if sparse.issparse(features) else np.ascontiguousarray(features)
+    arrays = [np.ascontiguousarray(features)] if isinstance(features, np.ndarray) else [
+        features.data, *(places.astype(np.int64) for places in (features.indptr, features.indices))
+    ]  # fmt: skip
     metadata = {
         "kind": "nodes", "num_nodes": len(keys), "num_edges": opened.report.num_edges, "num_features": num_features,
         "num_classes": len(classes), **{f"num_{name}": len(rows[name]) for name in SPLITS},
         "digest": fingerprint(
-            np.asarray(adjacency.indptr), np.asarray(adjacency.indices), np.asarray(adjacency.data), np.asarray(dense),
+            np.asarray(adjacency.indptr), np.asarray(adjacency.indices), np.asarray(adjacency.data), *arrays,
             label_N, *(rows[name] for name in SPLITS),
         ),
     }  # fmt: skip
@@ -276,7 +278,7 @@ def read_split(path: str | Path) -> dict[str, list[str]]:
     for number, line in read_lines(path):
         if line.startswith("#"):
             continue
-        node, *rest = line.replace("\t", " ").replace(",", " ").split()
+        node, *rest = line.replace("\t", " ").replace(",", " ").split() or [""]
         if len(rest) != 1 or rest[0] not in SPLITS:
             raise DataError(f"{Path(path).name}, line {number:,}: expected `node train|val|test`, got {line!r}.")
         parts[rest[0]].append(node)

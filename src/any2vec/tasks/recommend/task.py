@@ -74,7 +74,9 @@ class Recommend(Task):
         data = read_interactions(spec.data, spec.reading.get("interactions"), progress=as_reading(hooks.stage))
         _check_several(spec.model, data.report.num_users, data.report.num_items)
         digest = fingerprint(data.indptr, data.item_E, data.weight_E, data.users.arena, data.items.arena)
-        said = {name: value for name, value in data.report.as_dict().items() if value or name != "comments"}
+        said = {
+            name: value for name, value in data.report.as_dict().items() if value or name not in ("comments", "header")
+        }
         metadata = {"kind": "interactions", **said, "digest": digest}
         return PreparedInteractions(data, metadata)
 
@@ -106,6 +108,22 @@ class Recommend(Task):
         """As many users as items."""
         rows = shape.num_rows
         return {"num_users": rows, "num_items": rows, "num_interactions": shape.num_items(20)}
+
+    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+        data = summary["data"]
+        of = f"{data['num_interactions']:,} of {data['num_users']:,} users"
+        weights = "each of weight 1"
+        if data["weighted"]:
+            weights = "with weights" + (
+                "" if summary["model"] == "als" else f", of which {summary['model']} makes nothing"
+            )
+        found = [("interactions", f"{of}, {weights}")]
+        if header := data.get("header"):
+            found.append(("note", f"first line taken as a header (--no-header reads it): {header}"))
+        if count := data["ignored_columns"]:
+            noun = "column of the data is" if count == 1 else "columns of the data are"
+            found.append(("note", f"{count:,} {noun} not read; --use-columns USER,ITEM,WEIGHT names them"))
+        return found
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         command = ["any2vec", "recommend", str(folder), "USER", "--exclude-seen", "INTERACTIONS"]

@@ -130,6 +130,11 @@ class TokenBatches:
         """End behind what is encoded already."""
         self._stops = True
 
+    def drain(self) -> None:
+        """End the sources; lines that wait of those that cannot be asked again are kept with the state."""
+        for batch in self.inflow.drain():
+            self._take(batch)
+
     @property
     def _stateful(self) -> dict[str, Stateful]:
         """What it keeps beside its own numbers, and the sources' positions, which are no arrays."""

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from any2vec.checks import parse_json
 from any2vec.data.io.storage import fsync_path, storage_errors
-from any2vec.errors import StorageError
+from any2vec.errors import FormatError, StorageError
 from any2vec.formats.snapshots import FOLDER, remove_snapshots
 from any2vec.tasks.stream.progress import LOG
 from any2vec.train.checkpoint import FILE, Checkpoint, remove_checkpoint
@@ -121,6 +121,12 @@ class TrainedIds:
         self._path = path
         with storage_errors(path):
             self._file: IO[bytes] = path.open("ab")
+            if self._file.tell() < length:
+                self._file.close()
+                raise FormatError(
+                    f"{path} has {path.stat().st_size:,} bytes where the checkpoint knows of {length:,}; put the whole "
+                    "file back, or begin anew with --overwrite."
+                )
             self._file.truncate(length)
 
     def add(self, source: int, ids: Any) -> None:

@@ -148,11 +148,12 @@ class StreamProgram(Program):
             self.assigned.settle()
             monitor.on_work(idle, self.assigned.run(idle))  # what trainers have reported of the last batches
         self.metrics["words_per_s"] = recorder.items_here / max(recorder.seconds_here, 1e-9)
+        self.batches.drain()
         monitor.save()
         self.embeddings = monitor.publish()
         recorder.record(idle)
         if self.embeddings is None and not self.stop_signal:
-            if not recorder.items:  # another source may take the folder
+            if not recorder.items and not self.batches.lines.num_bytes:  # another source may take the folder
                 forget_stream(self.request.spec.run.out)
             raise DataError(self._nothing(recorder.items))
         if self.assigned is not None:
@@ -255,6 +256,12 @@ class StreamProgram(Program):
 
     def _nothing(self, words: int) -> str:
         """Why there is no vector."""
+        if not words and (waiting := self.batches.lines.num_bytes):
+            kept = "" if self.request.spec.run.out is None else "; they wait for --resume"
+            return (
+                f"{waiting:,} bytes of lines came, fewer than a batch, and nothing was trained{kept}. Give more "
+                "--seconds: --linger says how long a batch waits to be full."
+            )
         if not words:
             sources = self.batches.inflow.metrics().values()
             counts = sum((Counter(found["bad_by"]) for found in sources), Counter[str]())

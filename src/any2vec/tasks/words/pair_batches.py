@@ -13,6 +13,7 @@ import numpy as np
 
 from any2vec.data.partitions.buckets import Buckets
 from any2vec.data.partitions.row_partitions import RowPartitions
+from any2vec.errors import InputError
 from any2vec.kernels.common.alias import build_alias, fill_alias
 from any2vec.kernels.common.rng import PURPOSE_NEGATIVE, stream_key
 from any2vec.kernels.skipgram.pairs import Noise, train_pairs
@@ -61,6 +62,7 @@ class PairLearner:
         sweeps: int,
         seed: int,
     ) -> None:
+        _check_slots(walk, parts, 8 * model.dim)
         self.model, self.parts, self.walk, self.sweeps, self.seed = model, parts, walk, sweeps, seed
         self.items = 0
         """occurrences trained so far: pairs, as far as they are those of so many"""
@@ -133,6 +135,13 @@ class PairLearner:
             np.array([block * self._block_rows for _, block in turn.held], np.int64), held_B, self._block_rows,
             weight_HH,
         )  # fmt: skip
+
+
+def _check_slots(walk: BufferWalk | SharedWalk, parts: RowPartitions, row_bytes: int) -> None:
+    """InputError where more slots are in memory than halves of rows have numbers in 32 bits."""
+    slots = walk.blocks * block_rows(int(np.diff(parts.bounds).max()), row_bytes)
+    if slots > 2**30:
+        raise InputError(f"{slots:,} rows would be in memory at a time, of 2**30 that can be; give less memory.")
 
 
 def _noise_tables(count_V: np.ndarray, parts: RowPartitions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

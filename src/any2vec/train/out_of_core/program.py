@@ -19,7 +19,7 @@ import numpy as np
 from any2vec.cluster.transport import Transport
 from any2vec.data.partitions.buckets import Buckets
 from any2vec.data.partitions.row_partitions import RowPartitions
-from any2vec.errors import InputError, Interrupted
+from any2vec.errors import InputError, Interrupted, StorageError
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.plan.order.buffer_walk import BufferWalk
 from any2vec.plan.order.shared_walk import SharedWalk
@@ -116,8 +116,12 @@ class TableProgram(Program):
             self._store, self._buckets, self.walk, self.learner.step, self.options(), dense=dense, report=report,
             arrange=self.learner.arrange, pause=recorder.pause, sweeps=self.sweeps,
         )  # fmt: skip
-        with training.working() as parts:
-            yield parts
+        try:
+            with training.working() as parts:
+                yield parts
+        except StorageError:
+            self._store.forget_uncommitted()
+            raise
         self.metrics = self.model_metrics() | self.table_metrics(training.moved)
 
     def writing(self) -> AbstractContextManager[None]:

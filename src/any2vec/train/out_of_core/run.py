@@ -168,6 +168,7 @@ class OutOfCoreRun:
             if buffer.turn is not None:
                 swapping.commit(buffer.turn.after)
             counts = buffer.counts
+        buffer.table_SC = buffer.table_SC[:0].copy()  # who holds on to the parts does not hold on to the table
         self.moved = OutOfCoreReport(
             counts, self.buckets.bytes_read - read, windows.seconds_waited, dict(sorted(pipeline.staleness.items()))
         )

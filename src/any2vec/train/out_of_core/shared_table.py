@@ -64,9 +64,9 @@ class SharedTable(Program):
         self.table.on_stop(number, frame)
 
     def agree(self) -> None:
+        self.transport.barrier("begin", timeout=LONG_WORK)  # rank 0 has removed what was in the folder, theirs too
         if not (self.transport.rank == 0 or self.request.spec.run.resume):
             self._remove()
-        self.transport.barrier("begin", timeout=LONG_WORK)
         self._takes_next, self._number = self._agreed_round()
 
     @contextmanager

@@ -140,6 +140,8 @@ def _step(
     if size == 0.0:
         return Moved(value, 0.0, 0.0)
     bent = bend(gradient)
+    if bent <= 0.0 and steps.start is None:  # it has become 0 among the smallest numbers: there is nowhere to go
+        return Moved(value, 0.0, 0.0)
     tau = _SLACK * bent / size if steps.start is None else steps.start
     for _ in range(steps.tries):
         found = value - value.dtype.type(1.0 / tau) * gradient

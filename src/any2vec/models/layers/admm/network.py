@@ -17,7 +17,8 @@ from any2vec.models.layers.admm.layer import Layer, LayerRules
 from any2vec.models.layers.weights import Weights, linear
 
 _BELOW, _ABOVE = 0.25, 1.5
-"""an even grid reaches from -0.25 to 1.5 times the largest |f(z)| of the forward pass that it is calibrated by"""
+"""an even grid reaches from -0.25 (of an odd f -1.5) to 1.5 times the largest |f(z)| of the forward pass that it is
+calibrated by"""
 
 
 class Quantized(NamedTuple):
@@ -47,7 +48,7 @@ def make_layers(
         is_last = index == len(weights) - 1
         a_TO = linear(p_TI, *weights[index])
         reach = 0.0 if is_last else float(np.abs(f(a_TO)).max()) if reaches is None else reaches[index]
-        grid = None if quantized is None or is_last else _grid(quantized, reach)
+        grid = None if quantized is None or is_last else _grid(quantized, reach, f)
         rules = LayerRules(
             f=f, steps=steps, fista_steps=fista_steps, tolerance=tolerance,
             input_grid=below_grid if has_p else None, left_grid=below_grid if has_q else None,
@@ -67,8 +68,8 @@ def make_layers(
     return layers
 
 
-def _grid(quantized: Quantized, reach: float) -> Grid:
+def _grid(quantized: Quantized, reach: float, f: Activation) -> Grid:
     if isinstance(quantized.grid, Grid):
         return quantized.grid
     most = reach or 1.0
-    return even_grid(quantized.grid, -_BELOW * most, _ABOVE * most)
+    return even_grid(quantized.grid, -(_ABOVE if f.is_odd else _BELOW) * most, _ABOVE * most)

@@ -1,0 +1,172 @@
+"""Which columns of a text or a table are users, items and weights: by names, by places, by the first lines."""
+
+from __future__ import annotations
+
+import csv
+from contextlib import suppress
+from typing import NamedTuple
+
+from any2vec.data.graph.edge_list import guess_delimiter
+from any2vec.data.interactions.options import InteractionOptions
+from any2vec.data.options import DELIMITERS, chosen_columns, usual_columns
+from any2vec.errors import DataError
+
+USERS = {"user", "user_id", "userid", "uid", "u", "customer", "customer_id", "visitor", "visitorid", "session"}
+ITEMS = {"item", "item_id", "itemid", "iid", "i", "product", "product_id", "movie", "movie_id", "movieid", "article",
+         "article_id", "track", "artist", "book", "isbn", "business_id", "asin", "parent_asin"}  # fmt: skip
+WEIGHTS = {"weight", "count", "counts", "plays", "quantity", "confidence"}
+"""names of columns, in small letters"""
+TIME = 1e8
+"""from here on a number without a name is a time: seconds since 1970, of 1973 or later"""
+_ENOUGH = 3
+"""lines of numbers under a word, from which on it may be a name"""
+SHOWN = 60
+"""characters of a line that messages show"""
+
+
+class Form(NamedTuple):
+    """How the lines of a text are read."""
+
+    mark: str
+    names: tuple[str, ...] = ()
+    """of its columns; of a header, or 1, 2, 3 ..."""
+    has_header: bool = False
+    chosen: tuple[int, ...] = (0, 1)
+    by_place: bool = False
+    """nobody has named the columns"""
+
+
+def form_of_text(
+    said: list[bytes], where: str, options: InteractionOptions, former: Form | None = None, pairs_only: bool = False
+) -> Form:
+    """The form of a text, from its first lines.
+
+    former: of the texts before it, with a header; one without has its columns where there are as many.
+    pairs_only: nobody asks for weights; what may be a header is none.
+
+    Raises:
+        DataError: it has one column, not those that are asked for, or a first line that may be a header.
+    """
+    mark = _mark(said, options.lists) if options.delimiter is None else DELIMITERS.get(
+        options.delimiter, options.delimiter
+    )  # fmt: skip
+    if options.lists:
+        return Form(mark)
+    rows = [_fields(line, mark) for line in said]
+    fields = rows[0]
+    if len(fields) < 2:
+        by = "tab, comma, semicolon or space" if options.delimiter is None else f"{options.delimiter}, as asked"
+        raise DataError(
+            f"{where} has one column in its first line ({_text(said[0])[:SHOWN]!r}); an interaction has a user and an "
+            f"item, split by {by}."
+        )
+    asked = (options.use_columns.split(",") if options.use_columns else [])[: 2 if pairs_only else 3]
+    has_header = options.header
+    if has_header is None:
+        has_header = _are_names(asked, fields) or _is_header(rows, where, pairs_only or bool(asked) or bool(former))
+    if not has_header and former is not None and len(former.names) == len(fields):
+        return former._replace(mark=mark, has_header=False)
+    are_places = all(map(str.isdecimal, asked)) and not {*asked} <= {*fields}
+    names = fields if has_header and not (asked and are_places) else places(len(fields))
+    chosen = columns_by_name(names, where, ",".join(asked) or None)
+    by_place = not has_header and not asked
+    if by_place and len(fields) == 3 and _are_weights([row[2] for row in rows if len(row) == 3]):
+        chosen = names
+    chosen = chosen[:2] if pairs_only else chosen
+    return Form(mark, tuple(names), has_header, tuple(map(names.index, chosen)), by_place)
+
+
+def columns_by_name(names: list[str], where: str, use_columns: str | None) -> list[str]:
+    """The columns of users, items and, where one bears such a name, weights; of users and items the first that are
+    left where none bears a usual name."""
+    if chosen := chosen_columns(use_columns, names, where):
+        return chosen
+    user, item, weight = usual_columns(names, USERS, ITEMS, WEIGHTS)
+    left = [name for name in names if name not in (user, item, weight)]
+    found = [side or (left.pop(0) if left else "") for side in (user, item)]
+    if not all(found):
+        beside = f" beside {weight}" if weight else ""
+        noun = "column" if len(names) == 1 else "columns"
+        raise DataError(f"{where} has {len(names)} {noun}; an interaction needs two{beside}: user and item.")
+    return [*found, *([weight] if weight else [])]
+
+
+def places(count: int) -> list[str]:
+    """How columns without names are called."""
+    return [str(place) for place in range(1, count + 1)]
+
+
+def _mark(said: list[bytes], lists: bool) -> str:
+    """As of edges; but lines without the mark that most have do not make spaces of it: they are named as they are read,
+    unless spaces give each line as many columns, or any number of them is right."""
+    mark = guess_delimiter(said)
+    counts = {len(line.split()) for line in said}
+    if mark == " " and (counts == {1} or (len(counts) > 1 and not lists)):
+        most = (one for one in "\t,;" if one.encode() in said[0] and 2 * _count(one.encode(), said) > len(said))
+        return next(most, mark)
+    return mark
+
+
+def _count(mark: bytes, lines: list[bytes]) -> int:
+    return sum(mark in line for line in lines)
+
+
+def _fields(line: bytes, mark: str) -> list[str]:
+    text = _text(line)
+    if mark == " ":
+        return text.split()
+    if mark in ",;":  # which stand in fields with quotes, too
+        with suppress(csv.Error):  # of a field that has no end
+            return [field.strip() for field in next(csv.reader([text], delimiter=mark), [])]
+    return [field.strip() for field in text.split(mark)]
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace").strip("\r")
+
+
+def _are_names(asked: list[str], fields: list[str]) -> bool:
+    """Whether a line has all columns that are asked for by name, which a header has; numbers are places."""
+    return {*asked} <= {*fields} and any(not name.isdecimal() for name in asked)
+
+
+def _is_header(rows: list[list[str]], where: str, is_certain: bool) -> bool:
+    """Whether the first of the first lines names columns: by usual names, or by words over numbers.
+
+    is_certain: what may be a header as well as a user and an item is none.
+
+    Raises:
+        DataError: it may be both: it has the usual name of one side, or a word over the numbers of one.
+    """
+    first, following = rows[0], rows[1:]
+    named = {field.lower() for field in first}
+    if USERS & named and ITEMS & named:
+        return True
+    are_numbers = [
+        bool(following) and all(len(row) > at and _is_number(row[at]) for row in following) for at in range(len(first))
+    ]
+    if any(map(_is_number, first)):
+        return False
+    if all(are_numbers[:2]) or any(are_numbers[2:]):
+        return True
+    comes_again = any(field in first for row in following for field in row)  # then it is a user or an item
+    is_odd = any(len(name) > 1 for name in named & (USERS | ITEMS))  # u and i may be users and items
+    if not is_certain and not comes_again and (is_odd or (any(are_numbers) and len(following) >= _ENOUGH)):
+        raise DataError(
+            f"{where} begins with {', '.join(first)[:SHOWN]!r}, which may be names of columns or a user and an item; "
+            "say which: header (--header) or no header (--no-header)."
+        )
+    return False
+
+
+def _are_weights(fields: list[str]) -> bool:
+    """Whether the third of three columns without names is one of weights: numbers, and no times."""
+    return all(map(_is_number, fields)) and min(map(float, fields)) < TIME
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
