@@ -18,7 +18,7 @@ from any2vec.cluster.message import HEAD, PART, Message, encode
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.data.graph.augment import Own, PageRank, Powers, augment, multiply, normalized_adjacency
-from any2vec.errors import DataError, InputError, MessageError
+from any2vec.errors import InputError, MessageError
 from any2vec.models.layers.activation import activation
 from any2vec.models.layers.admm.blocks import Steps
 from any2vec.models.layers.admm.group import AdmmGroup
@@ -28,7 +28,7 @@ from any2vec.models.layers.ga_mlp import stage_ends
 from any2vec.models.layers.neighbors import neighbors_of
 from any2vec.models.layers.weights import start_weights
 from any2vec.plan.sharding.layers import boundary_bytes, critical_path, layers_of_hosts
-from any2vec.tasks.layers.prepare import prepare_nodes, read_split
+from any2vec.tasks.layers.prepare import prepare_nodes
 from any2vec.types import Csr
 from planted_nodes import SMALL, options, plant, same, trained
 from spreads import spread
@@ -375,9 +375,3 @@ def test_features_of_any_size_are_scaled(tmp_path: Path) -> None:
         prepared = prepare_nodes(model, planted["edges"], options(planted), None, None, None)
         scaled, factor = prepared.scaled
         assert np.isfinite(scaled).all() and scaled.any() and 0 < factor < np.inf
-
-
-def test_a_line_of_commas_is_no_split(tmp_path: Path) -> None:
-    (tmp_path / "split.csv").write_text("1,train\n,,\n")
-    with pytest.raises(DataError, match=r"split.csv, line 2: expected"):
-        read_split(tmp_path / "split.csv")

@@ -8,20 +8,9 @@ from typing import NamedTuple
 
 from any2vec.data.graph.edge_list import guess_delimiter
 from any2vec.data.interactions.options import InteractionOptions
+from any2vec.data.interactions.reader import ITEMS, USERS, WEIGHTS
 from any2vec.data.options import DELIMITERS, chosen_columns, usual_columns
 from any2vec.errors import DataError
-
-USERS = {"user", "user_id", "userid", "uid", "u", "customer", "customer_id", "visitor", "visitorid", "session"}
-ITEMS = {"item", "item_id", "itemid", "iid", "i", "product", "product_id", "movie", "movie_id", "movieid", "article",
-         "article_id", "track", "artist", "book", "isbn", "business_id", "asin", "parent_asin"}  # fmt: skip
-WEIGHTS = {"weight", "count", "counts", "plays", "quantity", "confidence"}
-"""names of columns, in small letters"""
-TIME = 1e8
-"""from here on a number without a name is a time: seconds since 1970, of 1973 or later"""
-_ENOUGH = 3
-"""lines of numbers under a word, from which on it may be a name"""
-SHOWN = 60
-"""characters of a line that messages show"""
 
 
 class Form(NamedTuple):
@@ -57,7 +46,7 @@ def form_of_text(
     if len(fields) < 2:
         by = "tab, comma, semicolon or space" if options.delimiter is None else f"{options.delimiter}, as asked"
         raise DataError(
-            f"{where} has one column in its first line ({_text(said[0])[:SHOWN]!r}); an interaction has a user and an "
+            f"{where} has one column in its first line ({_text(said[0])[:60]!r}); an interaction has a user and an "
             f"item, split by {by}."
         )
     asked = (options.use_columns.split(",") if options.use_columns else [])[: 2 if pairs_only else 3]
@@ -151,9 +140,9 @@ def _is_header(rows: list[list[str]], where: str, is_certain: bool) -> bool:
         return True
     comes_again = any(field in first for row in following for field in row)  # then it is a user or an item
     is_odd = any(len(name) > 1 for name in named & (USERS | ITEMS))  # u and i may be users and items
-    if not is_certain and not comes_again and (is_odd or (any(are_numbers) and len(following) >= _ENOUGH)):
+    if not is_certain and not comes_again and (is_odd or (any(are_numbers) and len(following) >= 3)):
         raise DataError(
-            f"{where} begins with {', '.join(first)[:SHOWN]!r}, which may be names of columns or a user and an item; "
+            f"{where} begins with {', '.join(first)[:60]!r}, which may be names of columns or a user and an item; "
             "say which: header (--header) or no header (--no-header)."
         )
     return False
@@ -161,7 +150,12 @@ def _is_header(rows: list[list[str]], where: str, is_certain: bool) -> bool:
 
 def _are_weights(fields: list[str]) -> bool:
     """Whether the third of three columns without names is one of weights: numbers, and no times."""
-    return all(map(_is_number, fields)) and min(map(float, fields)) < TIME
+    return all(map(_is_number, fields)) and not are_times(min(map(float, fields)))
+
+
+def are_times(smallest: float) -> bool:
+    """Whether numbers from here on are seconds since 1970, of March 1973 or later."""
+    return smallest >= 1e8
 
 
 def _is_number(field: str) -> bool:

@@ -12,18 +12,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from any2vec.data.graph.edge_list import first_lines, text_blocks
-from any2vec.data.interactions.form import SHOWN, TIME, Form, columns_by_name, form_of_text
 from any2vec.data.interactions.options import InteractionOptions
 from any2vec.data.io.files import display, expand_inputs, form_of, is_table, whole_lines, without_comments
 from any2vec.data.options import ProgressCall, columns_there
 from any2vec.data.vocab.user_keys import text_of
 from any2vec.errors import DataError, InputError
 
+USERS = {"user", "user_id", "userid", "uid", "u", "customer", "customer_id", "visitor", "visitorid", "session"}
+ITEMS = {"item", "item_id", "itemid", "iid", "i", "product", "product_id", "movie", "movie_id", "movieid", "article",
+         "article_id", "track", "artist", "book", "isbn", "business_id", "asin", "parent_asin"}  # fmt: skip
+WEIGHTS = {"weight", "count", "counts", "plays", "quantity", "confidence"}
+"""names of columns, in small letters"""
 _PIECE = 1 << 24
 """bytes of text that are read at a time"""
 _TABLE_ROWS = 1 << 20
-_BY_PLACE = "the third of three columns without names is the weight: use_columns of the first two leaves it out."
 _COMMENT = "#"
+_SHOWN = 60
 
 
 class Columns(NamedTuple):
@@ -72,9 +76,12 @@ class _Texts:
 
     def __init__(self, options: InteractionOptions, progress: ProgressCall | None, pairs_only: bool) -> None:
         self.options, self.progress, self.pairs_only = options, progress, pairs_only
-        self._with_header: Form | None = None
+        self._with_header: Any = None
+        """its `Form`"""
 
     def read(self, name: str) -> Iterator[Columns]:
+        from any2vec.data.interactions.form import form_of_text
+
         lines = comments = 0
         form, header, marks = None, "", _COMMENT if self.options.comment is None else self.options.comment
         for whole in whole_lines(display(name), text_blocks(name, self.progress, _PIECE)):
@@ -83,7 +90,7 @@ class _Texts:
             if form is None and (said := first_lines(np.frombuffer(text, np.uint8), "")):
                 form = form_of_text(said, display(name), self.options, self._with_header, self.pairs_only)
                 if form.has_header:
-                    self._with_header, header = form, said[0].decode("utf-8", "replace").strip()[:SHOWN]
+                    self._with_header, header = form, said[0].decode("utf-8", "replace").strip()[:_SHOWN]
             if form is not None:
                 lists = self.options.lists
                 found = _of_lists(text, name, form.mark) if lists else _of_lines(text, name, form, lines, is_first)
@@ -94,7 +101,7 @@ class _Texts:
             raise DataError(f"{display(name)} holds no interactions; give at least one.")
 
 
-def _of_lines(text: bytes, name: str, form: Form, lines: int, is_first: bool) -> Columns:
+def _of_lines(text: bytes, name: str, form: Any, lines: int, is_first: bool) -> Columns:
     from any2vec.data.io.arrow import FieldCountError, arrow_errors, check_utf8, pa, pc, split_lines
 
     check_utf8(text, name)
@@ -109,16 +116,18 @@ def _of_lines(text: bytes, name: str, form: Form, lines: int, is_first: bool) ->
     except FieldCountError as wrong:
         raise DataError(
             f"{where}: line {lines + wrong.line(text) + 1} has {wrong.num_fields} columns, not {num_columns}: "
-            f"{wrong.text[:SHOWN]!r}."
+            f"{wrong.text[:_SHOWN]!r}."
         ) from wrong
     if form.has_header and is_first:
         columns = [column.slice(1) for column in columns]
     _check_full(columns[:2], where)
     weights = None
     if len(columns) > 2:
-        advice = _BY_PLACE if form.by_place else "choose other columns, use_columns."
+        advice = _of_three() if form.by_place else "choose other columns, use_columns."
         with arrow_errors(f"{where} has weights that are no numbers", advice=advice):
-            weights = checked_weights(pc.cast(columns[2], pa.float64()).to_numpy(), where, _BY_PLACE * form.by_place)
+            weights = checked_weights(
+                pc.cast(columns[2], pa.float64()).to_numpy(), where, advice if form.by_place else ""
+            )
         if form.by_place:
             _check_no_times(weights, where)
     return Columns(columns[0], columns[1], weights, ignored_columns=num_columns - len(form.chosen))
@@ -149,6 +158,7 @@ def _of_lists(text: bytes, name: str, mark: str) -> Columns:
 def _of_table(
     source: Any, form: str | None, options: InteractionOptions, is_of_training: bool, pairs_only: bool
 ) -> Iterator[Columns]:
+    from any2vec.data.interactions.form import columns_by_name
     from any2vec.data.io.arrow import TableReader, pa
 
     if options.lists and not is_of_training:
@@ -217,10 +227,18 @@ def checked_weights(weight_M: np.ndarray, where: str, advice: str = "") -> np.nd
     return found
 
 
+def _of_three() -> str:
+    return "the third of three columns without names is the weight: use_columns of the first two leaves it out."
+
+
 def _check_no_times(weight_M: np.ndarray, where: str) -> None:
     """DataError where weights that nobody asked for by name are times."""
-    if len(weight_M) and (time := float(weight_M.min())) >= TIME:
-        raise DataError(f"{where} has {time:.0f} and more in its third column, times rather than weights; {_BY_PLACE}")
+    from any2vec.data.interactions.form import are_times
+
+    if len(weight_M) and are_times(time := float(weight_M.min())):
+        raise DataError(
+            f"{where} has {time:.0f} and more in its third column, times rather than weights; {_of_three()}"
+        )
 
 
 def _is_of_numbers(kind: Any) -> bool:

@@ -16,8 +16,6 @@ _ALLOWED = (
     "kafka://HOST:PORT/TOPIC or redis://HOST:PORT/KEY"
 )
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_SECRET = re.compile(r"([?&][^=&]*(?:key|token|secret|passw|pwd|auth|sig)[^=&]*=)[^&#]*", re.IGNORECASE)
-"""of a query, what names and logs do not show"""
 _OPTIONS = {"tcp": {"resume"}, "unix": {"resume"}, "redis": {"db"}, "rediss": {"db"}}
 
 
@@ -83,7 +81,8 @@ def without_secrets(text: str) -> str:
         user, colon, _ = found[1].partition(":")
         return f"//{user}:***@" if colon else "//***@"
 
-    return _SECRET.sub(r"\1***", re.sub(r"//([^/?@]*)@", masked, text, count=1))
+    secret = r"(?i)([?&][^=&]*(?:key|token|secret|passw|pwd|auth|sig)[^=&]*=)[^&#]*"
+    return re.sub(secret, r"\1***", re.sub(r"//([^/?@]*)@", masked, text, count=1))
 
 
 def is_crawl(address: object) -> bool:

@@ -278,7 +278,7 @@ def read_split(path: str | Path) -> dict[str, list[str]]:
     for number, line in read_lines(path):
         if line.startswith("#"):
             continue
-        node, *rest = line.replace("\t", " ").replace(",", " ").split() or [""]
+        node, *rest = line.replace("\t", " ").replace(",", " ").split()
         if len(rest) != 1 or rest[0] not in SPLITS:
             raise DataError(f"{Path(path).name}, line {number:,}: expected `node train|val|test`, got {line!r}.")
         parts[rest[0]].append(node)
