@@ -118,6 +118,11 @@ def _of_lines(text: bytes, name: str, form: Form, lines: int, is_first: bool) ->
             f"{where}: line {lines + wrong.line(text) + 1} has {wrong.num_fields} columns, not {num_columns}: "
             f"{wrong.text[:_SHOWN]!r}."
         ) from wrong
+    if form.mark in ",;" and b'"' in text and len(columns[0]) != sum(1 for line in text.split(b"\n") if line.strip()):
+        raise DataError(
+            f"{where} holds a quote without its end, or a quoted value with a line end in it; write each row on one "
+            'line, and a quote within a value as "".'
+        )
     if form.has_header and is_first:
         columns = [column.slice(1) for column in columns]
     _check_full(columns[:2], where)
