@@ -16,10 +16,11 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 _CORE_VARIABLE = "OPENBLAS_CORETYPE"
 _VARIABLES = ("ANY2VEC_CACHE", "ANY2VEC_DATA", "NUMBA_DISABLE_JIT", "NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS",
               "CUDA_VISIBLE_DEVICES", "TMPDIR", _CORE_VARIABLE, *_THREAD_VARIABLES)  # fmt: skip
-_EXTRAS = {"torch": ("torch",), "hosts": ("torch",), "ray": ("ray", "torch"), "pyg": ("torch", "torch_geometric"),
+_EXTRAS = {"torch": ("torch",), "ray": ("ray", "torch"), "pyg": ("torch", "torch_geometric"),
            "partition": ("pymetis",), "streams": ("httpx", "feedparser", "confluent_kafka", "redis"),
            "crawl": ("httpx", "protego", "resiliparse"), "serve": ("fastapi", "uvicorn"), "faiss": ("faiss",),
-           "bench": ("gensim",)}  # fmt: skip
+           "tensorboard": ("tensorboardX",), "mlflow": ("mlflow",), "wandb": ("wandb",),
+           "bench": ("gensim", "implicit")}  # fmt: skip
 """extra of pyproject.toml -> the modules that it brings"""
 _LOW_MEMORY = 1_000_000_000
 _LOW_DISK = 2_000_000_000

@@ -12,7 +12,7 @@ import numpy as np
 
 from any2vec import formats, neighbors
 from any2vec.checks import nearest_names
-from any2vec.data.vocab.user_keys import INTEGERS, Key, UserKeys, key_meta, text_of
+from any2vec.data.vocab.user_keys import INTEGERS, Key, UserKeys, key_meta, listed, text_of
 from any2vec.encoders.encoder import SubwordEncoder, metadata_of, read_encoder
 from any2vec.errors import InputError, UnknownKeyError
 from any2vec.formats import libraries
@@ -144,7 +144,7 @@ class Embeddings:
                 raise InputError(f"a slice counts rows, such as [:10]; got {key!r:.80}.")
             return self.vectors[key]
         if text_of(key) is None:
-            return self._vectors_of(list(key.tolist() if hasattr(key, "tolist") else key))
+            return self._vectors_of(listed(key))
         return self._vectors_of([key])[0] if self._is_made(key) else self.vectors[self.row(key)]
 
     def _as_tuple(self, keys: list[Any]) -> str:
@@ -243,7 +243,8 @@ class Embeddings:
         if not is_key and not (isinstance(query, Sequence) and all(text_of(key) is not None for key in query)):
             query = np.asarray(query.detach() if hasattr(query, "detach") else query)
             if query.dtype.kind == "f" or query.ndim != 1:
-                return self._checked(query[None] if query.ndim == 1 else query), [[]] * len(query), query.ndim == 1
+                vectors = self._checked(query[None] if query.ndim == 1 else query)
+                return vectors, [[]] * len(vectors), query.ndim == 1
         keys = [query] if is_key else list(query)
         vectors = self._vectors_of(keys)
         return vectors, [[row] if row >= 0 else [] for row in self.rows(keys).tolist()], is_key
@@ -262,7 +263,9 @@ class Embeddings:
 
         Unknown keys are left out, with a warning. Raises UnknownKeyError where none is known.
         """
-        given = list(keys)
+        if text_of(keys) is not None:
+            raise InputError(f"doesnt_match takes several keys, such as ['tea', 'milk', 'tuple'], got {keys!r:.80}.")
+        given = listed(keys)
         known = [key for key in given if key in self or self._is_made(key)]
         if len(known) < len(given):
             left = ", ".join(repr(key) for key in given if key not in known)

@@ -88,6 +88,16 @@ def test_only_given_flags_arrive() -> None:
     }
 
 
+def test_a_flag_and_its_opposite_are_refused(tmp_path: Path) -> None:
+    said = refused("train", "skipgram", "x.txt", "--out", str(tmp_path / "o"), "--no-lowercase", "--lowercase")
+    assert "--lowercase and --no-lowercase contradict each other" in said
+    config = tmp_path / "c.toml"
+    for text, expected in (('cache_dir = ""\n', "cache_dir is empty"), ("min-count = 1\nmin_count = 2\n", "twice")):
+        config.write_text(text)
+        said = refused("train", "skipgram", "x.txt", "--out", str(tmp_path / "o"), "--config", str(config))
+        assert expected in said
+
+
 def test_wrong_flags_end_with_code_2() -> None:
     for arguments in (["x", "--dim", "seven"], ["x", "--objective", "other"], ["x", "--windwo", "3"], []):
         result, seen = run(arguments)

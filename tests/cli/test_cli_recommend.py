@@ -62,6 +62,13 @@ def test_users_that_are_unknown_cost_the_others_nothing(likes: Path, tmp_path: P
     assert "'nobody' is not" in refused("recommend", str(likes / "run"), "--users", str(tmp_path / "users.txt"))
 
 
+def test_what_excludes_nothing_is_refused_where_scores_are_wanted(likes: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.tsv").write_text("nobody\tnothing\n")
+    evaluate = "evaluate", str(likes / "run"), "--task", "recommend", "--data", str(likes / "test.tsv")
+    assert "no pair of a user and an item" in refused(*evaluate, "--exclude", str(tmp_path / "other.tsv"))
+    assert "for recommend it is --exclude" in refused(*evaluate, "--known", str(likes / "train.tsv"))
+
+
 def test_what_was_read_is_said(likes: Path, tmp_path: Path) -> None:
     rows = (likes / "train.tsv").read_text().splitlines()
     (tmp_path / "rows.tsv").write_text("\n".join([f"{rows[0]}\tday", *(f"{row}\tmonday" for row in rows[1:])]))

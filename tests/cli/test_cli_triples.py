@@ -79,6 +79,8 @@ def test_relations_and_sides_of_a_test(here: Path) -> None:
     assert "\nr0" not in done(*evaluate, "--relations", "0")
     assert "relations" not in json.loads(Path("out/evaluation.jsonl").read_text())
     assert "--relations must be a whole number of 0 or more, or all, got '-1'" in refused(*evaluate, "--relations=-1")
+    assert "--exclude is for --task recommend; for triples it is --known" in refused(*evaluate, "--exclude", "test.tsv")
+    assert "--method is for --task analogy; leave it out" in refused(*evaluate, "--method", "add")
     assert "--by must be one of frequent, worst" in refused(*evaluate, "--by", "best")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,18 @@ def test_what_differs_and_what_was_measured(runs: list[Path]) -> None:
     points = found.curves["validation mrr by epoch"]["large"]
     assert points == [(one["epoch"], one["mrr"]) for one in summaries[1]["validation"]]
     assert {len(lines) for lines in found.curves.values()} == {2}
+
+
+def test_tests_of_runs_stand_side_by_side(runs: list[Path], tmp_path: Path) -> None:
+    for name, share in (("a", 0.5), ("b", 0.75)):
+        shutil.copytree(runs[0], tmp_path / name)
+        about = json.loads((tmp_path / name / "run.json").read_text())
+        about["summary"]["test_accuracy"] = share
+        (tmp_path / name / "run.json").write_text(json.dumps(about))
+        nodes = {"task": "nodes", "data": "y.tsv", "scores": [{"micro_f1": 0.1}, {"micro_f1": share, "macro_f1": 0.2}]}
+        (tmp_path / name / "evaluation.jsonl").write_text(json.dumps(nodes) + "\n")
+    found = compare_runs([tmp_path / "a", tmp_path / "b"])
+    assert found.scores["accuracy, test nodes"] == found.scores["nodes y.tsv micro_f1"] == [0.5, 0.75]
 
 
 def test_the_command(runs: list[Path], tmp_path: Path) -> None:

@@ -399,6 +399,16 @@ def test_labels_of_new_rows_are_kept_where_they_are(write: Write) -> None:
     assert np.array_equal(bare.id_M, full.id_M)
 
 
+def test_new_rows_are_encoded_alike_again_and_side_by_side(write: Write, read: Callable[..., Clicks]) -> None:
+    encoder = read(write("v.csv", VOCABULARY), schema(dense=[], categorical=["a"], ids="vocabulary")).encoder
+    rows = {"a": ["new", *(key.partition("=")[2] for key in list(encoder.keys())[2:]), "other"]}
+    one, other = encoder.encode(rows, batch_size=1), encoder.encode(rows, batch_size=1)
+    beside = [(next(one).id_M.tolist(), next(other).id_M.tolist()) for _ in rows["a"]]
+    again = [batch.id_M.tolist() for batch in encoder.encode(rows, batch_size=1)]
+    assert beside == [(ids, ids) for ids in again] and again[0] == again[-1] == [1] and again[1] == [2]
+    assert [len(encoder._spare), next(one, None), next(other, None), len(encoder._spare)] == [1, None, None, 3]
+
+
 def test_unseen_values_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """A long stream of new values takes no memory."""
     monkeypatch.setattr("any2vec.data.clicks.rows._FORGET", 10)

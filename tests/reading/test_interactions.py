@@ -212,6 +212,7 @@ def test_split_holds_a_share_of_each_user_out() -> None:
         ("a,b\nc\n", {"delimiter": "comma"}, "line 2 has 1 columns"),
         ("a,\n", {}, "(empty item|one column)"),
         ("a,b,c\n", {"use_columns": "1,2,3"}, "no numbers"),
+        ('a,x\nb,"Weird Al\nc,y\nd,z\n', {}, "a quote without its end"),
         ("a,b,-1\n", {"use_columns": "1,2,3"}, "weight -1"),
         ("user,item\na,b\n", {"use_columns": "user,thing"}, "no column 'thing'"),
         ("a,b,0\n", {}, "weight 0; .* The third of three columns without names is the weight"),

@@ -15,8 +15,10 @@ from PIL import Image
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.report import figures, write_report
+from any2vec.report.figures import LIGHT, draw_curves
 from any2vec.report.layout import clusters, flatten, place_labels
 from any2vec.report.page import SIGNATURE
+from any2vec.report.run import pictures_of, read_run
 from any2vec.report.tables import spell_name, value_text
 
 NASTY = ["<script>alert(1)</script>", "$x^2", "日本", "a" * 200, "&amp;", "'\"", "_under_", "tab\there", "\u202e", "🙂"]
@@ -166,6 +168,28 @@ def test_nothing_but_a_report_is_replaced_unasked(tmp_path: Path) -> None:
     first = write_report(run, tmp_path / "page.html", overwrite=True, title=SIGNATURE).read_text()
     assert first.count(SIGNATURE) == 1
     assert write_report(run, tmp_path / "page.html").read_text() != first
+
+
+def test_pictures_of_the_page_before_go(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [f"word{one}" for one in range(40)])
+    (run / "report-stages.png").write_bytes(b"left by a run that was trained anew")
+    page = write_report(run)
+    assert {path.name for path in pictures_of(page)} == {"report-map.png", "report-curves.png", "report-stages.png"}
+    write_report(run)
+    assert {path.name for path in pictures_of(page)} == {"report-map.png", "report-curves.png"}
+    other = tmp_path / "words-2-map.png"
+    other.write_bytes(b"of another page")
+    assert other not in pictures_of(write_report(run, tmp_path / "words.html"))
+
+
+def test_a_stream_has_a_page(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [f"word{one}" for one in range(40)])
+    (run / "stream.json").write_text((run / "run.json").read_text())
+    (run / "run.json").unlink()
+    log = run / "progress.jsonl"
+    log.write_text(log.read_text().replace("items_per_s", "words_per_s"))
+    text = write_report(run).read_text()
+    assert "a processor" in text and draw_curves(read_run(run).progress, LIGHT) is not None
 
 
 @pytest.mark.parametrize("count", [1, 3, 11])

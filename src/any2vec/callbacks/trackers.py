@@ -15,11 +15,13 @@ _OF_SUMMARY = ("loss", "train_seconds", "seconds", "items_per_s", "peak_rss_byte
 
 
 def _library(name: str, extra: str) -> Any:
-    """A module that is imported when it is first needed. InputError: it is not installed; extra: what to type."""
+    """A module that is imported when it is first needed. InputError: it is not installed; extra: that brings it."""
     try:
         return import_module(name)
     except ImportError as error:
-        raise InputError(f"This callback needs {name}, which is not installed: pip install '{extra}'.") from error
+        raise InputError(
+            f"This callback needs {name}, which is not installed; in a clone: pip install -e '.[{extra}]'."
+        ) from error
 
 
 def _scalars(record: Progress) -> dict[str, float]:
@@ -53,7 +55,7 @@ class TensorBoard(Callback):
     folder: Path
 
     def __init__(self, folder: str | Path) -> None:
-        self._module = _library("tensorboardX", "any2vec[tensorboard]")
+        self._module = _library("tensorboardX", "tensorboard")
         self.folder = Path(folder)
         self._writer: Any = None
 
@@ -90,7 +92,7 @@ class MLflow(Callback):
     folder: Path
 
     def __init__(self, folder: str | Path = "mlruns", experiment: str = "any2vec") -> None:
-        self._module = _library("mlflow", "any2vec[mlflow]")
+        self._module = _library("mlflow", "mlflow")
         self.folder, self.experiment = Path(folder), experiment
         self._client: Any = None
         self._run = ""
@@ -140,7 +142,7 @@ class WeightsAndBiases(Callback):
     folder: Path
 
     def __init__(self, folder: str | Path = ".", project: str = "any2vec") -> None:
-        self._module = _library("wandb", "any2vec[wandb]")
+        self._module = _library("wandb", "wandb")
         self.folder, self.project = Path(folder), project
         self._run: Any = None
 

@@ -85,6 +85,8 @@ class Flag:
             raise InputError(f"{where}: {self.name} must be {expected}, got {value!r}.")
         if self.choices and value not in self.choices:
             raise InputError(f"{where}: {self.name} must be one of {', '.join(self.choices)}, got {value!r}.")
+        if self.kind is Path and not value:
+            raise InputError(f"{where}: {self.name} is empty; give a path, or leave it out.")
         return self.kind(value)
 
 
@@ -207,6 +209,9 @@ def with_flags(function: Callable[..., Any], flags: Mapping[str, Flag]) -> Calla
         given = {name: values.pop(name) for name in list(values) if name not in flags and name not in switches}
         for name, value in values.items():
             if value is not None:
+                if name in switches and values.get(switches[name]) is not None:
+                    flag = flags[switches[name]].flag
+                    raise InputError(f"{flag} and {flag.replace('--', '--no-', 1)} contradict each other; give one.")
                 given[switches.get(name, name)] = False if name in switches else _unwrapped(value)
         return function(**given)
 
@@ -242,6 +247,8 @@ def read_config(
     where, values = f"In the config {path}", {}
     for key, value in content.items():
         name = key.replace("-", "_")
+        if name in values:
+            raise InputError(f"{where}: {name} stands there twice, with - and with _; leave one out.")
         if name in flags:
             values[name] = flags[name].checked(value, where)
         elif name in own:

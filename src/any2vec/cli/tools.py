@@ -44,9 +44,10 @@ def report(
 ) -> None:
     """Write one HTML page (and PNGs) of a run: loss, speed, map, neighbors, scores, machine."""
     from any2vec.report import write_report
+    from any2vec.report.run import pictures_of
 
     page = write_report(run, out, items=item or (), title=title, map_items=map_items, seed=seed, overwrite=overwrite)
-    pictures = sorted(page.parent.glob(f"{page.stem}-*.png"))
+    pictures = sorted(pictures_of(page))
     if as_json:
         print_json({"page": page, "pictures": pictures})
     else:
@@ -128,7 +129,7 @@ def demo(
     if as_json:
         print_json({name: asdict(part) for name, part in results.items()})
     else:
-        note(f"Next: {_own_name()} nearest {out / 'words'} tuple", quiet)
+        note(f"Next: {_own_name()} nearest {shlex.quote(str(out / 'words'))} tuple", quiet)
 
 
 def _own_name() -> str:

@@ -88,6 +88,11 @@ def evaluate_recommend(
             "The test has no user of the training data; give interactions of the same users, folds in random order."
         )
     left_out = recommender.known(exclude, options)
+    if left_out is not None and not len(left_out):
+        raise DataError(
+            "What is excluded has no pair of a user and an item of the training data, so that nothing would be left "
+            "out; give interactions by the same names."
+        )
     num_items = len(recommender.items)
     recall_U, ndcg_U, place = np.zeros(len(asked)), np.zeros(len(asked)), 0
     gain_K = 1.0 / np.log2(np.arange(min(k, max(num_items, len(item_I))) + 1) + 2)

@@ -269,6 +269,12 @@ def evaluate_triple_file(
             f"{(~is_known_M).sum():,} of the {len(test_M3):,} triples of {test} have an entity or relation that the "
             "model was not trained on; let them rank in the middle (--unknown middle) or leave them out (skip)."
         )
+    for one, known_3 in zip(known, known_M3, strict=True):
+        if len(known_3) and not (known_3 >= 0).all(axis=1).any():
+            raise DataError(
+                f"None of the {len(known_3):,} known triples of {one} has the names of training; give head, relation "
+                "and tail as there."
+            )
     if unknown == "skip":
         test_M3 = test_M3[is_known_M]
     true_M3 = [_seen(scorer), test_M3, *known_M3]
@@ -304,7 +310,7 @@ def score_triple_file(scorer: Scorer, data: Path | str) -> Iterator[str]:
             f"{_shown(scorer)}: leave the triple out."
         )
     for (head, relation, tail), score in zip(triple_M3.tolist(), scorer.score(triple_M3).tolist(), strict=True):
-        yield f"{scorer.entities[head]}\t{scorer.relations[relation]}\t{scorer.entities[tail]}\t{score:.6g}\n"
+        yield f"{scorer.entities[head]}\t{scorer.relations[relation]}\t{scorer.entities[tail]}\t{score:.9g}\n"
 
 
 def named(scorer: Scorer) -> Triples:

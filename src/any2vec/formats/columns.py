@@ -197,12 +197,15 @@ def write_arrow(path: Path, table: Table, dtype: str) -> None:
             writer.write_batch(batch)
 
 
+def _is_vector(kind: pa.DataType) -> bool:
+    from any2vec.data.io.arrow import is_list, pa
+
+    return is_list(kind) and (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
+
+
 def _choose(schema: pa.Schema, where: str) -> tuple[str, str]:
     """The names of the columns of keys and of vectors."""
-    from any2vec.data.io.arrow import is_list, is_text, pa
-
-    def is_vector(kind: pa.DataType) -> bool:
-        return is_list(kind) and (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
+    from any2vec.data.io.arrow import is_text, pa
 
     def is_key(kind: pa.DataType) -> bool:
         return is_text(kind) or pa.types.is_integer(kind)
@@ -212,7 +215,7 @@ def _choose(schema: pa.Schema, where: str) -> tuple[str, str]:
         fitting.sort(key=lambda name: name == "count")  # how often a key came is its key only where there is no other
         return next((name for name in names if name in fitting), fitting[0] if fitting else None)
 
-    key, vector = pick(_KEY_NAMES, is_key), pick(_VECTOR_NAMES, is_vector)
+    key, vector = pick(_KEY_NAMES, is_key), pick(_VECTOR_NAMES, _is_vector)
     if key is None or vector is None:
         raise FormatError(f"{where}: expected a column of keys and one of lists of numbers; it has {schema.names}.")
     return key, vector
@@ -239,7 +242,7 @@ def _collect(table: TableReader, where: str) -> Table:
     matrices: dict[str, GrowingMatrix] = {}
     counts: list[np.ndarray] = []
     has_count = "count" in schema.names and pa.types.is_integer(schema.field("count").type) and key != "count"
-    has_output = "output" in schema.names and vector == "vector"
+    has_output = "output" in schema.names and vector == "vector" and _is_vector(schema.field("output").type)
     for batch in table.batches([key, vector, *["output"] * has_output, *["count"] * has_count], 8192):
         if batch[key].null_count:
             raise FormatError(f"{where}: a key is missing (null).")
@@ -252,6 +255,8 @@ def _collect(table: TableReader, where: str) -> Table:
             if batch["count"].null_count:
                 raise FormatError(f"{where}: a count is missing (null).")
             counts.append(batch["count"].to_numpy(zero_copy_only=False).astype(np.int64))
+            if len(counts[-1]) and not 0 <= counts[-1].min() <= counts[-1].max() < 10**18:
+                raise FormatError(f"{where}: a count is below 0 or beyond 10^18; rename the column, or mend it.")
     if not matrices:
         raise FormatError(f"{where}: there are no rows in it.")
     try:

@@ -164,7 +164,10 @@ def _read_rows(batches: Iterable[list[bytes]], dim: int, where: str, first_line:
                 try:
                     keys.append(parts[0].decode())
                 except UnicodeDecodeError:
-                    raise FormatError(f"{where}, line {line_number:,}: key {parts[0]!r} is not UTF-8.") from None
+                    raise FormatError(
+                        f"{where}, line {line_number:,}: key {parts[0]!r} is not UTF-8; write the file as UTF-8 "
+                        "(iconv), or leave out words that were cut within a letter, as word2vec.c cuts long ones."
+                    ) from None
                 numbers += parts[1:]
             line_number += 1
         if numbers:
@@ -274,7 +277,10 @@ def read(path: Path, mmap: bool) -> Table:
             try:
                 keys.append(key.decode())
             except UnicodeDecodeError:
-                raise FormatError(f"{path.name}, row {row:,}: key {key[:40]!r} is not UTF-8; damaged?") from None
+                raise FormatError(
+                    f"{path.name}, row {row:,}: key {key[:40]!r} is not UTF-8: the file is damaged, or "
+                    "word2vec.c cut a long word within a letter; write the vectors again without it."
+                ) from None
             numbers.append(stream.take(4 * dim))
         matrix.append(np.frombuffer(b"".join(numbers), "<f4").reshape(-1, dim))
     if not stream.rest_is_blank():

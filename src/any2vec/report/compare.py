@@ -14,12 +14,14 @@ from any2vec.errors import InputError
 from any2vec.report.figures import DARK, LIGHT, draw_runs
 from any2vec.report.page import Figure, document, picture, section
 from any2vec.report.run import check_replaceable, read_json_lines
-from any2vec.report.tables import records_table, spell_name, value_text
+from any2vec.report.scores import OF_RUN
+from any2vec.report.tables import is_number, records_table, spell_name, value_text
 
 MOST = 24
 """runs of a comparison"""
 _FIGURES = (
-    "loss", "items", "items_per_s", "train_seconds", "peak_rss_bytes", "rows", "best_epoch", "epochs_done",
+    "loss", "items", "items_per_s", "words", "words_per_s", "train_seconds", "peak_rss_bytes", "rows", "vocabulary",
+    "best_epoch", "epochs_done",
 )  # fmt: skip
 _LEFT_OUT = ("data.", "init")
 """settings that are digests and counts of data; what is true or false of data stays: whether they have weights"""
@@ -102,7 +104,7 @@ class _Run:
     settings: dict[str, Any]
     figures: dict[str, Any]
     scores: dict[str, Any]
-    """of validation"""
+    """of validation, and of the run's own test"""
     evaluation: list[dict[str, Any]]
     progress: list[dict[str, Any]]
     validation: list[dict[str, Any]]
@@ -128,6 +130,7 @@ class _Run:
         ]
         best = next((one for one in validation if one["epoch"] == summary.get("best_epoch")), {})
         scores = {f"validation {name}": value for name, value in best.items() if name != "epoch"}
+        scores |= {words: summary[name] for name, words in OF_RUN.items() if is_number(summary.get(name))}
         evaluation = read_json_lines(folder / EVALUATION)
         figures = {name: summary[name] for name in _FIGURES if summary.get(name) is not None}
         return cls(settings, figures, scores, evaluation, progress, validation)
@@ -141,7 +144,9 @@ def _scores(runs: Sequence[_Run]) -> list[dict[str, float]]:
         scores = dict(run.scores)
         for one in run.evaluation:
             about = " ".join(filter(None, [str(one.get("task") or one.get("name") or ""), next(on_data)]))
-            scores |= {f"{about} {name}": value for name, value in one.items() if isinstance(value, float)}
+            last = one["scores"][-1] if isinstance(one.get("scores"), list) and one["scores"] else {}
+            own = {name: last.get(name) for name in ("micro_f1", "macro_f1")} | one  # of nodes, by the largest share
+            scores |= {f"{about} {name}": value for name, value in own.items() if isinstance(value, float)}
         found.append(scores)
     return found
 

@@ -174,6 +174,7 @@ def draw_curves(progress: list[dict[str, Any]], theme: Theme) -> bytes | None:
     """
     asked = (
         ("loss", "mean loss", theme.line, None), ("items_per_s", "items per second", theme.second, number),
+        ("words_per_s", "words per second", theme.second, number),
         ("rss_bytes", "memory of the process", theme.groups[2], size),
     )  # fmt: skip
     known = [(_points(progress, name), title, color, spell) for name, title, color, spell in asked]

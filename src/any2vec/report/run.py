@@ -62,7 +62,7 @@ def read_run(run_dir: Path) -> RunFolder:
     """Open a run folder; everything but the embeddings may be missing. FormatError for a file that is damaged."""
     if not run_dir.is_dir():
         raise InputError(f"{run_dir} is not a folder that `any2vec train --out` wrote; give that folder.")
-    about = read_json_lines(run_dir / "run.json", whole=True)
+    about = read_json_lines(run_dir / "run.json", whole=True) or read_json_lines(run_dir / "stream.json", whole=True)
     return RunFolder(
         name=run_dir.resolve().name,
         embeddings=trained_keys(Embeddings.load(run_dir)),
@@ -129,6 +129,7 @@ def write_report(
     run = read_run(Path(run_dir))
     page = Path(out) if out is not None else Path(run_dir) / "report.html"
     check_replaceable(page, overwrite)
+    is_again = _is_ours(page)
     shown = _in_table(run.embeddings, [run.embeddings.row(item) for item in items])
     on_map = choose_items(run.embeddings, _classes(run), map_items, seed)
     nearest = _nearest(run.embeddings, [*shown, *on_map.rows.tolist()])
@@ -147,17 +148,28 @@ def write_report(
     )
     with atomic_file(page) as temporary:
         temporary.write_text(text, encoding="utf-8")
+    for name in {*_FIGURES} - {figure.name for figure in figures} if is_again else ():  # of the page that was there
+        _picture(page, name).unlink(missing_ok=True)
     for figure in figures:  # after the page, which says that they are ours
         with atomic_file(_picture(page, figure.name)) as temporary:
             temporary.write_bytes(figure.light)
     return page
 
 
+def pictures_of(page: Path) -> list[Path]:
+    """The pictures that `write_report` has put beside a page."""
+    return [path for path in (_picture(page, name) for name in _FIGURES) if path.is_file()]
+
+
 def check_replaceable(page: Path, overwrite: bool) -> None:
-    """A page of ours is replaced with its pictures; StorageError where anything else is in their place."""
+    """A page of ours is replaced with its pictures; StorageError where anything else is in their place.
+
+    The folder of a run is ours: a run that began again there may have left a picture of the page before.
+    """
     if overwrite or _is_ours(page):
         return
-    for path in (page, *(_picture(page, name) for name in _FIGURES)):
+    is_of_run = page.name == "report.html" and (page.parent / "run.json").is_file()
+    for path in (page, *(_picture(page, name) for name in (() if is_of_run else _FIGURES))):
         if path.exists():
             raise StorageError(
                 f"{path} exists and is not of a report that any2vec wrote; choose another path or pass --overwrite "

@@ -18,10 +18,10 @@ from any2vec.report.tables import is_number, records_table, spell_name
 _HEADLINES = {
     "similarity": ("spearman", "Spearman"), "nodes": ("micro_f1", "micro-F1"), "links": ("auc", "AUC"),
     "triples": ("mrr", "MRR"), "clicks": ("auc", "AUC"), "pip": ("relative", "PIP loss"),
-    "analogy": ("accuracy", "analogies"),
+    "analogy": ("accuracy", "analogies"), "recommend": ("ndcg", "NDCG"),
 }  # fmt: skip
 """task of `evaluate` and `score` -> the figure that stands for it, and its name"""
-_OF_RUN = {
+OF_RUN = {
     "test_accuracy": "accuracy, test nodes", "val_accuracy": "accuracy, validation nodes",
     "test_micro_f1": "micro-F1, test nodes", "val_micro_f1": "micro-F1, validation nodes",
     "test_auc": "AUC, test edges", "val_auc": "AUC, validation edges",
@@ -35,7 +35,7 @@ MOST_CLASSES = 25
 
 def headlines(summary: dict[str, Any], evaluation: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
     """(what, figure) of the run's own scores and of each evaluation."""
-    found = [(words, f"{summary[key]:.3f}") for key, words in _OF_RUN.items() if is_number(summary.get(key))]
+    found = [(words, f"{summary[key]:.3f}") for key, words in OF_RUN.items() if is_number(summary.get(key))]
     best = [one for one in summary.get("validation") or () if one.get("epoch") == summary.get("best_epoch")]
     for name, value in list(best[0].items())[:2] if best else ():
         is_said = name in summary or f"val_{name}" in summary

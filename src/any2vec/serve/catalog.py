@@ -151,7 +151,7 @@ def named_folders(given: Sequence[str]) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for text in given:
-        name, is_named, place = text.partition("=")
+        name, is_named, place = ("", "", "") if Path(text).exists() else text.partition("=")
         folder = Path(place if is_named else text)
         name = name if is_named else folder.absolute().name
         if not name or "/" in name:

@@ -159,6 +159,22 @@ def parallelograms(rng: np.random.Generator) -> Embeddings:
     return Embeddings(keys, np.concatenate([base, base + offset]))
 
 
+def test_one_vector_is_asked_for_by_either_method(rng: np.random.Generator) -> None:
+    pytest.importorskip("usearch")
+    found = Embeddings([str(row) for row in range(300)], rng.normal(size=(300, 8)).astype(np.float32))
+    query = found.vectors[7] + 0.01
+    (near, *_), (other, *_) = found.nearest(query, 3), found.nearest(query, 3, approximate=True)
+    assert near[0] == other[0] == "7" and other[1] == pytest.approx(near[1], abs=1e-3)
+
+
+def test_columns_of_arrow_are_keys_and_one_word_is_no_list() -> None:
+    arrow, found = pytest.importorskip("pyarrow"), Embeddings(["tea", "milk", "t"], np.eye(3, dtype=np.float32))
+    column = arrow.table({"word": ["milk", "tea"]})["word"]
+    assert np.array_equal(found[column], found[["milk", "tea"]])
+    with pytest.raises(InputError, match="takes several keys"):
+        found.doesnt_match("tea")
+
+
 def test_far_from_a_key_is_far_by_either_method(rng: np.random.Generator) -> None:
     embeddings = clusters(rng)
     found = [[key for key, _ in embeddings.most_similar([], "3_1", 8, method)] for method in ("add", "mul")]

@@ -156,6 +156,16 @@ def test_nan_and_twin_keys_are_never_written(tmp_path: Path, format: str) -> Non
     assert not left
 
 
+def test_columns_beside_vectors_that_are_no_vectors_are_left(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = {"id": ["a", "b"], "vector": [[1.0, 0.0], [0.0, 1.0]], "output": ["some", "text"]}
+    parquet.write_table(arrow.table(columns), tmp_path / "v.parquet")
+    assert Embeddings.load(tmp_path / "v.parquet").output is None
+    parquet.write_table(arrow.table(columns | {"count": [1, -1]}), tmp_path / "v.parquet")
+    with pytest.raises(FormatError, match="a count is below 0"):
+        Embeddings.load(tmp_path / "v.parquet")
+
+
 def test_unknown_names_and_suffixes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="word2vec"):
         toy().save(tmp_path / "x", format="word3vec")

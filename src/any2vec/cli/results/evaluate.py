@@ -72,6 +72,25 @@ def _seed_of(run: Path) -> int:
     return 1
 
 
+_OF = {
+    "--method": ("analogy",), "--max-vocab": ("analogy", "pip"), "--fractions": ("nodes",), "--shuffles": ("nodes",),
+    "--seed": ("nodes", "pip"), "--score": ("links",), "--known": ("triples",), "--unknown": ("triples",),
+    "--exclude": ("recommend",), "--k": ("recommend",), "--unseen/--seen-only": ("similarity",),
+    "--references/--no-references": ("pip",), "--relations": ("triples",), "--by": ("triples",),
+}  # fmt: skip
+"""flag -> the tasks that have it"""
+_LIKE = {("--exclude", "triples"): "--known", ("--known", "recommend"): "--exclude"}
+
+
+def _check_own(task: str, given: list[str]) -> None:
+    """Raise InputError for a flag of other tasks, which would do nothing."""
+    for flag in given:
+        if task not in _OF[flag]:
+            like = _LIKE.get((flag, task))
+            end = "leave it out" if like is None else f"for {task} it is {like}"
+            raise InputError(f"{flag} is for --task {' and '.join(_OF[flag])}; {end}.")
+
+
 TASKS = ("similarity", "analogy", "pip", "nodes", "links", "triples", "recommend")
 
 
@@ -84,7 +103,10 @@ def _evaluate(
             "--data", "-d", help="Word pairs, questions, text, labels, a split, triples, interactions; repeat."
         ),
     ],
-    method: Annotated[str, typer.Option("--method", help="analogy: add (3CosAdd) or mul (3CosMul)")] = "add",
+    method: Annotated[
+        str | None,
+        typer.Option("--method", help=r"analogy: add (3CosAdd) or mul (3CosMul) \[default add]", show_default=False),
+    ] = None,
     max_vocab: Annotated[
         int | None,
         typer.Option(
@@ -98,7 +120,10 @@ def _evaluate(
         str | None,
         typer.Option("--fractions", help="nodes: shares that train, by commas (0.1 to 0.9)", show_default=False),
     ] = None,
-    shuffles: Annotated[int, typer.Option("--shuffles", min=1, help="nodes: random splits per share")] = 10,
+    shuffles: Annotated[
+        int | None,
+        typer.Option("--shuffles", min=1, help=r"nodes: random splits per share \[default 10]", show_default=False),
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -109,36 +134,63 @@ def _evaluate(
             help=r"nodes: of the splits \[default 1]; pip: of the training",
         ),
     ] = None,
-    score: Annotated[str, typer.Option("--score", help="links: dot, cosine, output or hadamard")] = "dot",
+    score: Annotated[
+        str | None,
+        typer.Option("--score", help=r"links: dot, cosine, output or hadamard \[default dot]", show_default=False),
+    ] = None,
     known: Annotated[
         list[Path] | None,
         path_option("--known", help="triples: others that are true, besides those of training.", show_default=False),
     ] = None,
     unknown: Annotated[
-        str,
-        typer.Option("--unknown", help="triples with names that have no vector: rank in the middle, skip, or error"),
-    ] = "middle",
+        str | None,
+        typer.Option(
+            "--unknown",
+            help=r"triples: those with names that have no vector rank in the middle, skip, or error \[default middle]",
+            show_default=False,
+        ),
+    ] = None,
     exclude: Annotated[
         list[Path] | None,
         path_option("--exclude", help="recommend: interactions that are not ranked, of training.", show_default=False),
     ] = None,
-    k: Annotated[int, typer.Option("--k", "-k", min=1, help="recommend: items of a list")] = 20,
+    k: Annotated[
+        int | None,
+        typer.Option("--k", "-k", min=1, help=r"recommend: items of a list \[default 20]", show_default=False),
+    ] = None,
     unseen: Annotated[
-        bool,
+        bool | None,
         typer.Option(
             "--unseen/--seen-only",
-            help="similarity: count words that training has not seen, where the result can make their vectors.",
+            help="similarity: count words that training has not seen, where the result can make their vectors "
+            r"\[default unseen]",
+            show_default=False,
         ),
-    ] = True,
+    ] = None,
     references: Annotated[
-        bool, typer.Option("--references/--no-references", help="pip: find the best there is, too (slow).")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--references/--no-references",
+            help=r"pip: find the best there is, too (slow) \[default references]",
+            show_default=False,
+        ),
+    ] = None,
     relations: Annotated[
-        str, typer.Option("--relations", help="triples: how many relations to show, or all; --json has all of them.")
-    ] = "10",
-    by: Annotated[str, typer.Option("--by", help="triples: relations that are frequent, or worst (MRR), first")] = (
-        "frequent"
-    ),
+        str | None,
+        typer.Option(
+            "--relations",
+            help=r"triples: how many relations to show, or all; --json has all of them \[default 10]",
+            show_default=False,
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            help=r"triples: relations that are frequent, or worst (MRR), first \[default frequent]",
+            show_default=False,
+        ),
+    ] = None,
     format: Format = None,
     as_json: AsJson = False,
     **values: Any,
@@ -152,20 +204,26 @@ def _evaluate(
     recommend: held-out items of users among all items but those of --exclude: Recall@k, NDCG@k, hit rate.
     The name of a task of another package: its own test.
     """
+    given = {
+        "--method": method, "--max-vocab": max_vocab, "--fractions": fractions, "--shuffles": shuffles, "--seed": seed,
+        "--score": score, "--known": known, "--unknown": unknown, "--exclude": exclude, "--k": k, "--by": by,
+        "--unseen/--seen-only": unseen, "--references/--no-references": references, "--relations": relations,
+    }  # fmt: skip
     options: dict[str, dict[str, Any]] = {
-        "similarity": {"unseen": unseen},
-        "analogy": {"method": method, "max_vocab": max_vocab or 30_000},
-        "nodes": {"shuffles": shuffles, "seed": 1 if seed is None else seed} | _fractions(fractions),
-        "links": {"score": score},
+        "similarity": {"unseen": unseen is not False},
+        "analogy": {"method": method or "add", "max_vocab": max_vocab or 30_000},
+        "nodes": {"shuffles": shuffles or 10, "seed": 1 if seed is None else seed} | _fractions(fractions),
+        "links": {"score": score or "dot"},
         "pip": {},
-        "triples": {"known": known or [], "unknown": unknown},
-        "recommend": {"exclude": [str(path) for path in exclude or []] or None, "k": k},
+        "triples": {"known": known or [], "unknown": unknown or "middle"},
+        "recommend": {"exclude": [str(path) for path in exclude or []] or None, "k": k or 20},
     }
     if task not in options and task not in tasks():
         raise InputError(f"--task must be one of {', '.join(TASKS)}; got {task!r}.")
+    _check_own(task, [flag for flag, value in given.items() if value is not None])
     check_flags(task, values)
-    shown = _relations_shown(relations)
-    check_choice("--by", by, _ORDERS)
+    shown = _relations_shown(relations or "10")
+    check_choice("--by", by or "frequent", _ORDERS)
     for path in [*data, *(known or []), *(exclude or [])]:
         check_input(str(path))
     has_scorer = task in ("triples", "recommend")
@@ -175,18 +233,20 @@ def _evaluate(
         if task not in options:
             return task_named(task).evaluate(run, path)
         if task == "pip":
-            given = {name: value for name, value in (("max_vocab", max_vocab), ("seed", seed)) if value is not None}
-            return judge(run, judged, path, values | given, references).as_dict()
+            asked = {name: value for name, value in (("max_vocab", max_vocab), ("seed", seed)) if value is not None}
+            return judge(run, judged, path, values | asked, references is not False).as_dict()
         seen = {"num_trained": num} if task == "nodes" and (num := num_trained(run)) else {}
         return function(task)(judged, path, **options[task]).as_dict() | seen
 
-    found = [{"task": task, "data": str(path)} | _flat(dict(judge_one(path))) for path in data]
+    about = {name: options.get(task, {}).get(name) for name in ("method", "max_vocab", "unknown", "unseen")}
+    told = {"task": task} | {name: value for name, value in about.items() if value is not None}
+    found = [told | {"data": str(path)} | _flat(dict(judge_one(path))) for path in data]
     keep_scores(run, [plain({name: value for name, value in one.items() if name != "relations"}) for one in found])
     if as_json:
         print_json(found[0] if len(found) == 1 else {"task": task, "results": found})
         return
     for one in found:
-        show(*render(_for_people(one) | _relations_of(one, shown, by)))
+        show(*render(_for_people(one) | _relations_of(one, shown, by or "frequent")))
         left = len(one.get("relations", ())) - (shown or 0)
         if shown is not None and left > 0:
             note(f"{left:,} more relations: --relations all, and --by worst for the worst ones first.")

@@ -15,7 +15,7 @@ from any2vec.cli.output import AsJson, columns, details, guarded, note, print_js
 from any2vec.data.io.storage import atomic_file, check_file_free
 from any2vec.errors import DataError, InputError
 from any2vec.train.registry import task_of_run
-from any2vec.units import number
+from any2vec.units import number, visible
 
 
 @guarded
@@ -93,7 +93,8 @@ def recommend(
         return
     lines = _lines(asked, recommender, recommender.best(row_B, k, left_out))
     if out is None:
-        sys.stdout.writelines(lines)
+        is_shown = sys.stdout.isatty()  # a program gets the names as they are
+        sys.stdout.writelines("".join(map(_seen, block.splitlines(True))) if is_shown else block for block in lines)
         return
     with atomic_file(out, overwrite) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.writelines(lines)
@@ -102,6 +103,11 @@ def recommend(
         print_json(found)
     else:
         show(details("", [("users", number(len(asked))), ("items each", str(k)), ("written to", str(out))]))
+
+
+def _seen(line: str) -> str:
+    """A line for a terminal, which nothing in it steers."""
+    return "\t".join(map(visible, line.rstrip("\n").split("\t"))) + "\n"
 
 
 def _users_of(path: Path | None, recommender: Any) -> list[str]:
@@ -133,7 +139,7 @@ def _lines(asked: list[str], recommender: Any, blocks: Iterator[tuple[np.ndarray
     items, place = list(recommender.items.names), 0
     for item_BK, best_BK in blocks:
         yield "".join(
-            f"{asked[place + at]}\t{items[item]}\t{score:.6g}\n"
+            f"{asked[place + at]}\t{items[item]}\t{score:.9g}\n"
             for at, (rows, scores) in enumerate(zip(item_BK.tolist(), best_BK.tolist(), strict=True))
             for item, score in zip(rows, scores, strict=True)
             if item >= 0

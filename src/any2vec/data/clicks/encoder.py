@@ -7,7 +7,7 @@ vocabulary, values.parquet (column, value, count; the rows of each column in ord
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from any2vec.checks import parse_json
 from any2vec.data.clicks.encoding import batch_of, encode_block
 from any2vec.data.clicks.reader import BLOCK_BYTES, read_rows
-from any2vec.data.clicks.rows import FIRST, MISSING, RARE, ClickBatch, HashedRows, KnownRows
+from any2vec.data.clicks.rows import FIRST, MISSING, RARE, ClickBatch, ColumnRows, HashedRows, KnownRows
 from any2vec.data.clicks.schema import ClickSchema
 from any2vec.data.io.storage import write_json
 from any2vec.data.vocab.found_texts import keys_of
@@ -49,6 +49,8 @@ class ClickEncoder:
             raise InputError(f"The schema needs vocabularies of the columns {wanted}, got {sorted(vocabularies)}.")
         _check_keys(schema, vocabularies)
         self.schema = schema
+        self._spare: list[list[ColumnRows]] = []
+        """of those that have been and are not in use"""
         self.vocabularies = dict(vocabularies)
         self.mean_X = np.zeros(len(schema.dense)) if mean_X is None else np.asarray(mean_X, np.float64)
         self.std_X = np.ones(len(schema.dense)) if std_X is None else np.asarray(std_X, np.float64)
@@ -84,12 +86,8 @@ class ClickEncoder:
         Raises:
             DataError: the files do not fit the schema, or a value is not legal.
         """
-        rows = [
-            KnownRows(self.vocabularies[column.name]) if column.ids == "vocabulary" else HashedRows(column.hash_rows)
-            for column in self.schema.columns
-        ]
         source = read_rows(data, self.schema, needs_label=needs_label, block_bytes=block_bytes)
-        with closing(source) as blocks:  # type: ignore[type-var]
+        with self._rows() as rows, closing(source) as blocks:  # type: ignore[type-var]
             for block in blocks:
                 found = encode_block(block, self.schema, rows, needs_label)
                 dense = self.dense(found.dense_NX)
@@ -101,6 +99,23 @@ class ClickEncoder:
                         for (values, lengths), end in zip(found.bags, ends, strict=True)
                     ]
                     yield batch_of(found.label_N[part], dense[part], found.single_NF[part], bags, self.offset_F)
+
+    @contextmanager
+    def _rows(self) -> Iterator[list[ColumnRows]]:
+        """What gives rows to the columns, for one caller at a time: to make it anew takes as long as a vocabulary."""
+        try:
+            rows = self._spare.pop()
+        except IndexError:
+            rows = [
+                KnownRows(self.vocabularies[column.name])
+                if column.ids == "vocabulary"
+                else HashedRows(column.hash_rows)
+                for column in self.schema.columns
+            ]
+        try:
+            yield rows
+        finally:
+            self._spare.append(rows)
 
     def unseen(self, batch: ClickBatch) -> tuple[np.ndarray, np.ndarray]:
         """Of each column, int64 (F,) twice: values of a batch that its vocabulary does not hold (of a hashed column

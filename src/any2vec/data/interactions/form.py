@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Collection
 from contextlib import suppress
 from typing import NamedTuple
 
 from any2vec.data.graph.edge_list import guess_delimiter
 from any2vec.data.interactions.options import InteractionOptions
-from any2vec.data.interactions.reader import ITEMS, USERS, WEIGHTS
 from any2vec.data.options import DELIMITERS, chosen_columns, usual_columns
 from any2vec.errors import DataError
+
+Words = tuple[Collection[str], Collection[str], Collection[str]]
+"""usual names of columns of users, of items and of weights, in small letters"""
 
 
 class Form(NamedTuple):
@@ -26,10 +29,12 @@ class Form(NamedTuple):
 
 
 def form_of_text(
-    said: list[bytes], where: str, options: InteractionOptions, former: Form | None = None, pairs_only: bool = False
-) -> Form:
+    said: list[bytes], where: str, options: InteractionOptions, words: Words, former: Form | None = None,
+    pairs_only: bool = False,
+) -> Form:  # fmt: skip
     """The form of a text, from its first lines.
 
+    words: by which columns are known.
     former: of the texts before it, with a header; one without has its columns where there are as many.
     pairs_only: nobody asks for weights; what may be a header is none.
 
@@ -52,12 +57,14 @@ def form_of_text(
     asked = (options.use_columns.split(",") if options.use_columns else [])[: 2 if pairs_only else 3]
     has_header = options.header
     if has_header is None:
-        has_header = _are_names(asked, fields) or _is_header(rows, where, pairs_only or bool(asked) or bool(former))
+        has_header = _are_names(asked, fields) or _is_header(
+            rows, where, words, pairs_only or bool(asked) or bool(former)
+        )
     if not has_header and former is not None and len(former.names) == len(fields):
         return former._replace(mark=mark, has_header=False)
     are_places = all(map(str.isdecimal, asked)) and not {*asked} <= {*fields}
     names = fields if has_header and not (asked and are_places) else places(len(fields))
-    chosen = columns_by_name(names, where, ",".join(asked) or None)
+    chosen = columns_by_name(names, where, words, ",".join(asked) or None)
     by_place = not has_header and not asked
     if by_place and len(fields) == 3 and _are_weights([row[2] for row in rows if len(row) == 3]):
         chosen = names
@@ -65,12 +72,12 @@ def form_of_text(
     return Form(mark, tuple(names), has_header, tuple(map(names.index, chosen)), by_place)
 
 
-def columns_by_name(names: list[str], where: str, use_columns: str | None) -> list[str]:
+def columns_by_name(names: list[str], where: str, words: Words, use_columns: str | None) -> list[str]:
     """The columns of users, items and, where one bears such a name, weights; of users and items the first that are
     left where none bears a usual name."""
     if chosen := chosen_columns(use_columns, names, where):
         return chosen
-    user, item, weight = usual_columns(names, USERS, ITEMS, WEIGHTS)
+    user, item, weight = usual_columns(names, *words)
     left = [name for name in names if name not in (user, item, weight)]
     found = [side or (left.pop(0) if left else "") for side in (user, item)]
     if not all(found):
@@ -119,7 +126,7 @@ def _are_names(asked: list[str], fields: list[str]) -> bool:
     return {*asked} <= {*fields} and any(not name.isdecimal() for name in asked)
 
 
-def _is_header(rows: list[list[str]], where: str, is_certain: bool) -> bool:
+def _is_header(rows: list[list[str]], where: str, words: Words, is_certain: bool) -> bool:
     """Whether the first of the first lines names columns: by usual names, or by words over numbers.
 
     is_certain: what may be a header as well as a user and an item is none.
@@ -128,8 +135,8 @@ def _is_header(rows: list[list[str]], where: str, is_certain: bool) -> bool:
         DataError: it may be both: it has the usual name of one side, or a word over the numbers of one.
     """
     first, following = rows[0], rows[1:]
-    named = {field.lower() for field in first}
-    if USERS & named and ITEMS & named:
+    named, (users, items, _) = {field.lower() for field in first}, words
+    if named.intersection(users) and named.intersection(items):
         return True
     are_numbers = [
         bool(following) and all(len(row) > at and _is_number(row[at]) for row in following) for at in range(len(first))
@@ -139,7 +146,7 @@ def _is_header(rows: list[list[str]], where: str, is_certain: bool) -> bool:
     if all(are_numbers[:2]) or any(are_numbers[2:]):
         return True
     comes_again = any(field in first for row in following for field in row)  # then it is a user or an item
-    is_odd = any(len(name) > 1 for name in named & (USERS | ITEMS))  # u and i may be users and items
+    is_odd = any(len(name) > 1 for name in named.intersection([*users, *items]))  # u and i may be users and items
     if not is_certain and not comes_again and (is_odd or (any(are_numbers) and len(following) >= 3)):
         raise DataError(
             f"{where} begins with {', '.join(first)[:60]!r}, which may be names of columns or a user and an item; "

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from any2vec.data.graph.edge_list import first_lines, text_blocks
+from any2vec.data.interactions.form import Form, are_times, columns_by_name, form_of_text
 from any2vec.data.interactions.options import InteractionOptions
 from any2vec.data.io.files import display, expand_inputs, form_of, is_table, whole_lines, without_comments
 from any2vec.data.options import ProgressCall, columns_there
@@ -76,19 +77,18 @@ class _Texts:
 
     def __init__(self, options: InteractionOptions, progress: ProgressCall | None, pairs_only: bool) -> None:
         self.options, self.progress, self.pairs_only = options, progress, pairs_only
-        self._with_header: Any = None
-        """its `Form`"""
+        self._with_header: Form | None = None
 
     def read(self, name: str) -> Iterator[Columns]:
-        from any2vec.data.interactions.form import form_of_text
-
         lines = comments = 0
         form, header, marks = None, "", _COMMENT if self.options.comment is None else self.options.comment
         for whole in whole_lines(display(name), text_blocks(name, self.progress, _PIECE)):
             text, left_out = without_comments(whole, marks)
             comments, is_first = comments + left_out, form is None
             if form is None and (said := first_lines(np.frombuffer(text, np.uint8), "")):
-                form = form_of_text(said, display(name), self.options, self._with_header, self.pairs_only)
+                form = form_of_text(
+                    said, display(name), self.options, (USERS, ITEMS, WEIGHTS), self._with_header, self.pairs_only
+                )  # fmt: skip
                 if form.has_header:
                     self._with_header, header = form, said[0].decode("utf-8", "replace").strip()[:_SHOWN]
             if form is not None:
@@ -101,7 +101,7 @@ class _Texts:
             raise DataError(f"{display(name)} holds no interactions; give at least one.")
 
 
-def _of_lines(text: bytes, name: str, form: Any, lines: int, is_first: bool) -> Columns:
+def _of_lines(text: bytes, name: str, form: Form, lines: int, is_first: bool) -> Columns:
     from any2vec.data.io.arrow import FieldCountError, arrow_errors, check_utf8, pa, pc, split_lines
 
     check_utf8(text, name)
@@ -118,6 +118,11 @@ def _of_lines(text: bytes, name: str, form: Any, lines: int, is_first: bool) -> 
             f"{where}: line {lines + wrong.line(text) + 1} has {wrong.num_fields} columns, not {num_columns}: "
             f"{wrong.text[:_SHOWN]!r}."
         ) from wrong
+    if form.mark in ",;" and b'"' in text and len(columns[0]) != sum(1 for line in text.split(b"\n") if line.strip()):
+        raise DataError(
+            f"{where} holds a quote without its end, or a quoted value with a line end in it; write each row on one "
+            'line, and a quote within a value as "".'
+        )
     if form.has_header and is_first:
         columns = [column.slice(1) for column in columns]
     _check_full(columns[:2], where)
@@ -158,14 +163,13 @@ def _of_lists(text: bytes, name: str, mark: str) -> Columns:
 def _of_table(
     source: Any, form: str | None, options: InteractionOptions, is_of_training: bool, pairs_only: bool
 ) -> Iterator[Columns]:
-    from any2vec.data.interactions.form import columns_by_name
     from any2vec.data.io.arrow import TableReader, pa
 
     if options.lists and not is_of_training:
         raise InputError("lists are lines of text; a table has a row for each user and item: leave it out.")
     table = TableReader(source, form)
     asked = columns_there(options.use_columns, table.names) if is_of_training else options.use_columns
-    chosen = columns_by_name(table.names, table.name, asked)
+    chosen = columns_by_name(table.names, table.name, (USERS, ITEMS, WEIGHTS), asked)
     by_place = not asked and len(table.names) == 3 and all(name.isdecimal() for name in table.names)
     if by_place and _is_of_numbers(table.schema.field(2).type):
         chosen = table.names
@@ -233,8 +237,6 @@ def _of_three() -> str:
 
 def _check_no_times(weight_M: np.ndarray, where: str) -> None:
     """DataError where weights that nobody asked for by name are times."""
-    from any2vec.data.interactions.form import are_times
-
     if len(weight_M) and are_times(time := float(weight_M.min())):
         raise DataError(
             f"{where} has {time:.0f} and more in its third column, times rather than weights; {_of_three()}"

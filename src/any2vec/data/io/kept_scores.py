@@ -15,7 +15,7 @@ from any2vec.data.io.storage import atomic_file
 from any2vec.errors import StorageError
 
 FILE = "evaluation.jsonl"
-_OPTIONS = ("method", "score", "max_vocab", "k")
+_OPTIONS = ("method", "score", "max_vocab", "k", "unknown", "unseen")
 """what makes two scores of a task on the same data different tests"""
 
 

@@ -105,6 +105,12 @@ class UserKeys(Sequence[Key]):
         return np.fromiter((known.get(text_of(key), -1) for key in keys), dtype=np.int64)  # type: ignore[arg-type]
 
 
+def listed(keys: Iterable[Any]) -> list[Any]:
+    """Keys of any collection (an array, a column of pandas, Polars or Arrow, a tensor) as Python's own values."""
+    own = next((getattr(keys, name) for name in ("tolist", "to_pylist", "to_list") if hasattr(keys, name)), None)
+    return list(keys if own is None else own())
+
+
 def _integer(name: str) -> int:
     try:
         return int(name)

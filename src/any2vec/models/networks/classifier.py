@@ -115,7 +115,7 @@ class NetworkClassifier:
             InputError: PyG has no such layers, or is not installed; or as of `score`.
         """
         if importlib.util.find_spec("torch_geometric") is None:
-            raise InputError('to_pyg gives modules of PyG; pip install "any2vec[pyg]".')
+            raise InputError('to_pyg gives modules of PyG; in a clone: pip install -e ".[pyg]".')
         network = self._network()
         if isinstance(self.model, OwnModule):
             return network.module.eval()

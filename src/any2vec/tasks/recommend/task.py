@@ -74,9 +74,9 @@ class Recommend(Task):
         data = read_interactions(spec.data, spec.reading.get("interactions"), progress=as_reading(hooks.stage))
         _check_several(spec.model, data.report.num_users, data.report.num_items)
         digest = fingerprint(data.indptr, data.item_E, data.weight_E, data.users.arena, data.items.arena)
-        said = {
-            name: value for name, value in data.report.as_dict().items() if value or name not in ("comments", "header")
-        }
+        said = {name: value for name, value in data.report.as_dict().items() if value or name != "comments"}
+        if header := said.pop("header"):  # by another name than that of edges, of which all runs make a remark
+            said["first_line"] = header
         metadata = {"kind": "interactions", **said, "digest": digest}
         return PreparedInteractions(data, metadata)
 
@@ -118,7 +118,7 @@ class Recommend(Task):
                 "" if summary["model"] == "als" else f", of which {summary['model']} makes nothing"
             )
         found = [("interactions", f"{of}, {weights}")]
-        if header := data.get("header"):
+        if header := data.get("first_line"):
             found.append(("note", f"first line taken as a header (--no-header reads it): {header}"))
         if count := data["ignored_columns"]:
             noun = "column of the data is" if count == 1 else "columns of the data are"
