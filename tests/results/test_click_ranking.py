@@ -62,6 +62,16 @@ def test_columns_of_one_cell_are_given_once(scorer: any2vec.ClickScorer) -> None
     assert rank_values(scorer, {"letter": "b13", "hour": "b13"}, "user", 1, values=[1])[0][0] == 1
 
 
+def test_where_all_is_seen_it_is_said() -> None:
+    schema = any2vec.ClickSchema(label="click", categorical=("user", "item"))
+    rows = {"click": [1, 0], "user": [1, 1], "item": ["a", "b"]}
+    found = any2vec.fit(any2vec.LogisticRegression(), rows, schema=schema, epochs=1, threads=1).scorer
+    with pytest.raises(InputError, match="all are seen in this context"):
+        rank_values(found, {"user": 1}, "item", 9, seen=rows)
+    with pytest.raises(InputError, match="its rows are hashed"):
+        rank_values(found, {"user": 1}, "item", 9)
+
+
 def test_an_empty_cell_is_no_candidate() -> None:
     schema = any2vec.ClickSchema(label="click", categorical=("user", "item"))
     rows = {"click": [1, 0, 1, 0], "user": [1, 2, 1, 2], "item": ["a", "", "b", "a"]}

@@ -72,7 +72,7 @@ def rank_values(
     own |= {*_counted([*exclude], ranked), *(value.encode() for value in exclude)}  # as in data, and as they are ranked
     kept = [place for place, text in enumerate(candidates) if text not in own]
     if not kept:
-        keeps_none = ranked.ids != "vocabulary" and values is None
+        keeps_none = not candidates  # hashed, and neither values nor data were given
         raise InputError(
             f"There are no values of {column} to rank: its rows are hashed, which keeps no values, so give them "
             f'(values), or data that hold them (seen, --exclude-seen), or train with ids = "vocabulary".'
