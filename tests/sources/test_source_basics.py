@@ -47,7 +47,8 @@ PIECES = st.lists(st.text(alphabet="ab \n\r\0é", max_size=12).map(str.encode) |
 def test_lines_do_not_depend_on_the_pieces_they_come_in(pieces: list[bytes]) -> None:
     text = b"".join(pieces)
     found, tally = cut(pieces)
-    assert found == naive.cut(text)
+    mark = 3 if text.startswith(b"\xef\xbb\xbf") else 0  # of byte order, which is no part of the first line
+    assert found == [(number + mark, line) for number, line in naive.cut(text[mark:])]
     assert tally.metrics()["bytes"] == len(text)
     assert tally.metrics()["bad_by"].get("NUL bytes", 0) == sum(b"\0" in line for line in text.split(b"\n"))
 
@@ -137,7 +138,9 @@ def test_seen_lines_equal_an_ordered_dictionary(window: int, numbers: list[int],
 
 @settings(max_examples=60, deadline=None)
 @given(
-    texts=st.lists(st.binary(min_size=1, max_size=20).filter(lambda text: not set(text) & {0, 10, 13} and text.strip()))
+    texts=st.lists(
+        st.binary(min_size=1, max_size=20).filter(lambda text: not set(text) & {0, 10, 13, 239} and text.strip())
+    )
 )
 def test_keys_of_texts_are_hashes_of_their_bytes(texts: list[bytes]) -> None:
     cutter = LineCutter(0, SourceOptions(follow=True, dedup="text"), Tally())

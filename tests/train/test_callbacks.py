@@ -132,7 +132,7 @@ def test_what_is_not_installed_is_refused_with_the_line_to_type(kind: str, monke
         raise ImportError(name)
 
     monkeypatch.setattr(trackers, "import_module", absent)
-    with pytest.raises(InputError, match=r"is not installed: pip install 'any2vec\[\w+\]'"):
+    with pytest.raises(InputError, match=r"is not installed; in a clone: pip install -e '.\[\w+\]'"):
         getattr(any2vec, kind)("somewhere")
 
 
