@@ -38,7 +38,7 @@ from any2vec.data.text.encoding import Meter, ProgressCall
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import FormatError, InputError
 
-READER_VERSION = 2
+READER_VERSION = 1
 """counts up when the same bytes would give other arrays, so that caches are not trusted"""
 _COUNTED = 4096
 """examples at once"""

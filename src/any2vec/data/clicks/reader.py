@@ -57,8 +57,10 @@ class RawRows:
         """All values, as bytes to be hashed."""
         from any2vec.data.io.arrow import pa
 
-        batch = pa.RecordBatch.from_pydict(self.columns)  # which without its schema has the same bytes for other types
-        return memoryview(bytes(batch.schema.serialize()) + bytes(batch.serialize()))
+        batch = pa.RecordBatch.from_pydict(self.columns)
+        # Without its schema it has the same bytes for dates and for the integers behind them.
+        dates = [f"{field.name}: {field.type}" for field in batch.schema if pa.types.is_temporal(field.type)]
+        return memoryview("\n".join(dates).encode() + bytes(batch.serialize()))
 
 
 def read_rows(
