@@ -45,6 +45,14 @@ def read_once(body: bytes, kind: str, options: SourceOptions = ONCE, **headers: 
         return read_all(source.batches(None)), source.metrics()
 
 
+def stalls(connection: socket.socket, number: int) -> None:
+    """An answer without an end: an object, and then nothing."""
+    request_of(connection)
+    begin_chunks(connection)
+    chunk(connection, ndjson(number))
+    connection.recv(1)
+
+
 def ndjson(*numbers: int) -> bytes:
     return b"".join(b'{"id": %d, "text": "text %d"}\n' % (number, number) for number in numbers)
 
@@ -228,13 +236,7 @@ def test_a_trickle_is_not_kept_until_a_batch_is_full() -> None:
 
 
 def test_a_stalled_stream_yields_nothing_then_is_asked_again() -> None:
-    def script(connection: socket.socket, number: int) -> None:
-        request_of(connection)
-        begin_chunks(connection)
-        chunk(connection, ndjson(number))
-        connection.recv(1)
-
-    with serving(script) as server:
+    with serving(stalls) as server:
         source = source_of(server, "/", SourceOptions(follow=True, patience=0.4))
         batches = source.batches(None)
         found = read_lines(batches, 1)
@@ -325,13 +327,7 @@ def test_a_version_is_not_asked_for_at_another_address() -> None:
 
 
 def test_a_silent_stream_ends_where_it_is_not_followed() -> None:
-    def script(connection: socket.socket, number: int) -> None:
-        request_of(connection)
-        begin_chunks(connection)
-        chunk(connection, ndjson(number))
-        connection.recv(1)
-
-    with serving(script) as server:
+    with serving(stalls) as server:
         source = source_of(server, "/", SourceOptions(follow=False, patience=0.4))
         assert all_ids(read_all(source.batches(None))) == ["0"]
     assert source.metrics()["state"] == "ended" and "ReadTimeout" in source.metrics()["trouble"]

@@ -13,8 +13,8 @@ from any2vec.data.io.storage import atomic_file
 from any2vec.errors import InputError
 from any2vec.report.figures import DARK, LIGHT, draw_runs
 from any2vec.report.page import Figure, document, picture, section
-from any2vec.report.run import check_replaceable, read_json_lines
-from any2vec.report.scores import OF_RUN
+from any2vec.report.run import ABOUTS, check_replaceable, read_about, read_json_lines
+from any2vec.report.scores import OF_RUN, of_most_nodes
 from any2vec.report.tables import is_number, records_table, spell_name, value_text
 
 MOST = 24
@@ -111,10 +111,9 @@ class _Run:
 
     @classmethod
     def read(cls, folder: Path) -> _Run:
-        about = next((folder / name for name in ("run.json", "stream.json") if (folder / name).is_file()), None)
-        if about is None:
+        if not any((folder / name).is_file() for name in ABOUTS):
             raise InputError(f"{folder} is not a folder that `any2vec train --out` wrote; give that folder.")
-        said = (read_json_lines(about, whole=True) or [{}])[0]
+        said = read_about(folder)
         progress = read_json_lines(folder / "progress.jsonl")
         settings = {
             name: one for name, one in _flat(said.get("settings")).items()
@@ -144,8 +143,7 @@ def _scores(runs: Sequence[_Run]) -> list[dict[str, float]]:
         scores = dict(run.scores)
         for one in run.evaluation:
             about = " ".join(filter(None, [str(one.get("task") or one.get("name") or ""), next(on_data)]))
-            last = one["scores"][-1] if isinstance(one.get("scores"), list) and one["scores"] else {}
-            own = {name: last.get(name) for name in ("micro_f1", "macro_f1")} | one  # of nodes, by the largest share
+            own = {name: value for name, value in of_most_nodes(one).items() if name in ("micro_f1", "macro_f1")} | one
             scores |= {f"{about} {name}": value for name, value in own.items() if isinstance(value, float)}
         found.append(scores)
     return found

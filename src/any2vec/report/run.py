@@ -39,6 +39,8 @@ MOST_MAP_ITEMS = 10_000
 NEIGHBOR_ITEMS = 12
 NEIGHBORS = 6
 _FIGURES = ("map", "curves", "validation", "stages", "monitors")
+ABOUTS = ("run.json", "stream.json")
+"""the file in which a run says what it is: of a stream the second"""
 _LAST_LINE = 500
 """bytes of a page's end in which its signature is looked for"""
 _Near = list[tuple[str, float]]
@@ -62,15 +64,20 @@ def read_run(run_dir: Path) -> RunFolder:
     """Open a run folder; everything but the embeddings may be missing. FormatError for a file that is damaged."""
     if not run_dir.is_dir():
         raise InputError(f"{run_dir} is not a folder that `any2vec train --out` wrote; give that folder.")
-    about = read_json_lines(run_dir / "run.json", whole=True) or read_json_lines(run_dir / "stream.json", whole=True)
     return RunFolder(
         name=run_dir.resolve().name,
         embeddings=trained_keys(Embeddings.load(run_dir)),
         progress=read_json_lines(run_dir / "progress.jsonl"),
-        about=about[0] if about else {},
+        about=read_about(run_dir),
         evaluation=read_json_lines(run_dir / "evaluation.jsonl"),
         predicted=Predicted.read(run_dir),
     )
+
+
+def read_about(run_dir: Path) -> dict[str, Any]:
+    """What a run, or a stream, says of itself; {} where it says nothing."""
+    path = next((run_dir / name for name in ABOUTS if (run_dir / name).is_file()), run_dir / ABOUTS[0])
+    return (read_json_lines(path, whole=True) or [{}])[0]
 
 
 def read_json_lines(path: Path, whole: bool = False) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ Legend: C classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -45,13 +45,16 @@ def headlines(summary: dict[str, Any], evaluation: Iterable[dict[str, Any]]) -> 
     for one, data in zip(tests, told_apart(tests), strict=True):
         task = str(one.get("task"))
         key, name = _HEADLINES.get(task, ("", ""))
-        rows = one.get("scores")
-        value = one.get(key)
-        if task == "nodes" and isinstance(rows, list) and rows and isinstance(rows[-1], dict):
-            value = rows[-1].get(key)
+        value = (of_most_nodes(one) or one).get(key)
         if is_number(value):
             found.append((f"{name}, {data}" if data else name, f"{value:.3f}"))
     return found
+
+
+def of_most_nodes(score: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of the scores of nodes, which are by share that trains, those of the largest; {} of others."""
+    rows = score.get("scores") if score.get("task") == "nodes" else None
+    return rows[-1] if isinstance(rows, list) and rows and isinstance(rows[-1], dict) else {}
 
 
 class Confusions(NamedTuple):

@@ -91,6 +91,11 @@ def _check_own(task: str, given: list[str]) -> None:
             raise InputError(f"{flag} is for --task {' and '.join(_OF[flag])}; {end}.")
 
 
+def _own(*flags: str, help: str, default: str, **more: Any) -> Any:
+    """A flag of some tasks alone: None says that it was not given, and its help what then holds."""
+    return typer.Option(*flags, help=rf"{help} \[default {default}]", show_default=False, **more)
+
+
 TASKS = ("similarity", "analogy", "pip", "nodes", "links", "triples", "recommend")
 
 
@@ -104,8 +109,7 @@ def _evaluate(
         ),
     ],
     method: Annotated[
-        str | None,
-        typer.Option("--method", help=r"analogy: add (3CosAdd) or mul (3CosMul) \[default add]", show_default=False),
+        str | None, _own("--method", help="analogy: add (3CosAdd) or mul (3CosMul)", default="add")
     ] = None,
     max_vocab: Annotated[
         int | None,
@@ -121,8 +125,7 @@ def _evaluate(
         typer.Option("--fractions", help="nodes: shares that train, by commas (0.1 to 0.9)", show_default=False),
     ] = None,
     shuffles: Annotated[
-        int | None,
-        typer.Option("--shuffles", min=1, help=r"nodes: random splits per share \[default 10]", show_default=False),
+        int | None, _own("--shuffles", min=1, help="nodes: random splits per share", default="10")
     ] = None,
     seed: Annotated[
         int | None,
@@ -134,62 +137,43 @@ def _evaluate(
             help=r"nodes: of the splits \[default 1]; pip: of the training",
         ),
     ] = None,
-    score: Annotated[
-        str | None,
-        typer.Option("--score", help=r"links: dot, cosine, output or hadamard \[default dot]", show_default=False),
-    ] = None,
+    score: Annotated[str | None, _own("--score", help="links: dot, cosine, output or hadamard", default="dot")] = None,
     known: Annotated[
         list[Path] | None,
         path_option("--known", help="triples: others that are true, besides those of training.", show_default=False),
     ] = None,
     unknown: Annotated[
         str | None,
-        typer.Option(
+        _own(
             "--unknown",
-            help=r"triples: those with names that have no vector rank in the middle, skip, or error \[default middle]",
-            show_default=False,
+            help="triples: those with names that have no vector rank in the middle, skip, or error",
+            default="middle",
         ),
     ] = None,
     exclude: Annotated[
         list[Path] | None,
         path_option("--exclude", help="recommend: interactions that are not ranked, of training.", show_default=False),
     ] = None,
-    k: Annotated[
-        int | None,
-        typer.Option("--k", "-k", min=1, help=r"recommend: items of a list \[default 20]", show_default=False),
-    ] = None,
+    k: Annotated[int | None, _own("--k", "-k", min=1, help="recommend: items of a list", default="20")] = None,
     unseen: Annotated[
         bool | None,
-        typer.Option(
+        _own(
             "--unseen/--seen-only",
-            help="similarity: count words that training has not seen, where the result can make their vectors "
-            r"\[default unseen]",
-            show_default=False,
+            help="similarity: count words that training has not seen, where the result can make their vectors",
+            default="unseen",
         ),
     ] = None,
     references: Annotated[
         bool | None,
-        typer.Option(
-            "--references/--no-references",
-            help=r"pip: find the best there is, too (slow) \[default references]",
-            show_default=False,
-        ),
+        _own("--references/--no-references", help="pip: find the best there is, too (slow)", default="references"),
     ] = None,
     relations: Annotated[
         str | None,
-        typer.Option(
-            "--relations",
-            help=r"triples: how many relations to show, or all; --json has all of them \[default 10]",
-            show_default=False,
-        ),
+        _own("--relations", help="triples: how many relations to show, or all; --json has all of them", default="10"),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(
-            "--by",
-            help=r"triples: relations that are frequent, or worst (MRR), first \[default frequent]",
-            show_default=False,
-        ),
+        _own("--by", help="triples: relations that are frequent, or worst (MRR), first", default="frequent"),
     ] = None,
     format: Format = None,
     as_json: AsJson = False,

@@ -94,7 +94,7 @@ def recommend(
     lines = _lines(asked, recommender, recommender.best(row_B, k, left_out))
     if out is None:
         is_shown = sys.stdout.isatty()  # a program gets the names as they are
-        sys.stdout.writelines("".join(map(_seen, block.splitlines(True))) if is_shown else block for block in lines)
+        sys.stdout.writelines(map(visible, lines) if is_shown else lines)
         return
     with atomic_file(out, overwrite) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.writelines(lines)
@@ -103,11 +103,6 @@ def recommend(
         print_json(found)
     else:
         show(details("", [("users", number(len(asked))), ("items each", str(k)), ("written to", str(out))]))
-
-
-def _seen(line: str) -> str:
-    """A line for a terminal, which nothing in it steers."""
-    return "\t".join(map(visible, line.rstrip("\n").split("\t"))) + "\n"
 
 
 def _users_of(path: Path | None, recommender: Any) -> list[str]:

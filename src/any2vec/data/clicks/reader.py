@@ -60,7 +60,8 @@ class RawRows:
         batch = pa.RecordBatch.from_pydict(self.columns)
         # Without its schema it has the same bytes for dates and for the integers behind them.
         dates = [f"{field.name}: {field.type}" for field in batch.schema if pa.types.is_temporal(field.type)]
-        return memoryview("\n".join(dates).encode() + bytes(batch.serialize()))
+        whole = memoryview(batch.serialize())
+        return memoryview(b"".join(("\n".join(dates).encode(), whole))) if dates else whole
 
 
 def read_rows(

@@ -249,8 +249,8 @@ def _check_columns(schema: ClickSchema) -> None:
         _check_categories(f"column.{name}.", own)
         _check_use(f"column.{name}.", own, {schema._settled(name).ids} if name in categories else set())
         check_choice(f"column.{name}.transform", own.get("transform", "log"), TRANSFORMS)
-    given = {key: value for key, value in (("min_count", schema.min_count),) if value != 1}
-    _check_use("", given, {column.ids for column in schema.columns})
+    if schema.min_count != 1:
+        _check_use("", ("min_count",), {column.ids for column in schema.columns})
     if schema.label in schema.needed:
         raise InputError(f"the label {schema.label!r} is named as an input, too; the model would read its answer.")
     if schema.column_names:
@@ -261,7 +261,7 @@ def _check_columns(schema: ClickSchema) -> None:
         raise InputError("a file without a header (header = false) needs column_names.")
 
 
-def _check_use(where: str, given: Mapping[str, Any], ids: Collection[str]) -> None:
+def _check_use(where: str, given: Collection[str], ids: Collection[str]) -> None:
     """InputError for an option of categories that none of the columns makes use of, by their ids."""
     for key, wanted in (("min_count", "vocabulary"), ("hash_rows", "hash")):
         if key in given and wanted not in ids:

@@ -41,15 +41,14 @@ def form_of_text(
     Raises:
         DataError: it has one column, not those that are asked for, or a first line that may be a header.
     """
-    mark = _mark(said, options.lists) if options.delimiter is None else DELIMITERS.get(
-        options.delimiter, options.delimiter
-    )  # fmt: skip
+    given = options.delimiter
+    mark = _mark(said, options.lists) if given is None else DELIMITERS.get(given, given)
     if options.lists:
         return Form(mark)
     rows = [_fields(line, mark) for line in said]
     fields = rows[0]
     if len(fields) < 2:
-        by = "tab, comma, semicolon or space" if options.delimiter is None else f"{options.delimiter}, as asked"
+        by = "tab, comma, semicolon or space" if given is None else f"{given}, as asked"
         raise DataError(
             f"{where} has one column in its first line ({_text(said[0])[:60]!r}); an interaction has a user and an "
             f"item, split by {by}."
@@ -63,7 +62,7 @@ def form_of_text(
     if not has_header and former is not None and len(former.names) == len(fields):
         return former._replace(mark=mark, has_header=False)
     are_places = all(map(str.isdecimal, asked)) and not {*asked} <= {*fields}
-    names = fields if has_header and not (asked and are_places) else places(len(fields))
+    names = fields if has_header and not (asked and are_places) else _places(len(fields))
     chosen = columns_by_name(names, where, words, ",".join(asked) or None)
     by_place = not has_header and not asked
     if by_place and len(fields) == 3 and _are_weights([row[2] for row in rows if len(row) == 3]):
@@ -87,7 +86,7 @@ def columns_by_name(names: list[str], where: str, words: Words, use_columns: str
     return [*found, *([weight] if weight else [])]
 
 
-def places(count: int) -> list[str]:
+def _places(count: int) -> list[str]:
     """How columns without names are called."""
     return [str(place) for place in range(1, count + 1)]
 
@@ -98,13 +97,11 @@ def _mark(said: list[bytes], lists: bool) -> str:
     mark = guess_delimiter(said)
     counts = {len(line.split()) for line in said}
     if mark == " " and (counts == {1} or (len(counts) > 1 and not lists)):
-        most = (one for one in "\t,;" if one.encode() in said[0] and 2 * _count(one.encode(), said) > len(said))
-        return next(most, mark)
+        most = (
+            one for one in (b"\t", b",", b";") if one in said[0] and 2 * sum(one in line for line in said) > len(said)
+        )
+        return next(most, mark.encode()).decode()
     return mark
-
-
-def _count(mark: bytes, lines: list[bytes]) -> int:
-    return sum(mark in line for line in lines)
 
 
 def _fields(line: bytes, mark: str) -> list[str]:

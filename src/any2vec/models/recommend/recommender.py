@@ -20,7 +20,7 @@ from any2vec.checks import check_whole, parse_json
 from any2vec.data.interactions.interactions import Interactions, read_interactions
 from any2vec.data.interactions.options import InteractionOptions
 from any2vec.data.io.files import is_table
-from any2vec.data.vocab.user_keys import Key, UserKeys, text_of
+from any2vec.data.vocab.user_keys import Key, UserKeys, listed, text_of
 from any2vec.embeddings import Embeddings, Neighbors
 from any2vec.errors import FormatError, InputError, UnknownKeyError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
@@ -84,8 +84,7 @@ class Recommender:
             return exclude
         wanted = "exclude takes interactions (a file, a table, a list of (user, item)) or a list of items"
         try:
-            listed = next((getattr(exclude, name) for name in ("tolist", "to_pylist") if hasattr(exclude, name)), None)
-            given = list(exclude) if listed is None else list(listed())
+            given = listed(exclude)
         except TypeError:
             raise InputError(f"{wanted}, got {exclude!r:.80}.") from None
         items = [item for item in given if text_of(item) is not None]

@@ -5,6 +5,7 @@ Legend: N lines, B bytes.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,7 +22,6 @@ BLOCK = 1 << 16
 """bytes that are read at once"""
 TAIL = 64
 """bytes before a place by which it is known again"""
-_BOM = b"\xef\xbb\xbf"
 _PURPOSE_SOURCE = 40
 
 State = Literal["starting", "reading", "waiting", "retrying", "ended", "given up", "closed"]
@@ -194,7 +194,10 @@ class LineCutter:
         """The next lines, `most_lines` at most, or None: there is no whole line. `position` is asked behind them."""
         if self._skipped and not self._skip():
             return None
-        if self.offset == 0 and self._block_B[self._begin : min(self._stop, self._begin + 3)].tobytes() == _BOM:
+        if (
+            self.offset == 0
+            and self._block_B[self._begin : min(self._stop, self._begin + 3)].tobytes() == codecs.BOM_UTF8
+        ):
             self._go_to(self._begin + 3)
         start = self.offset - self._begin  # so that a byte's place in the block plus this is its number
         found = np.zeros(kernels.FOUND_SIZE, np.int64)

@@ -98,10 +98,11 @@ class PackedFile(PacedSource):
         super().__init__(name, options.rate)
         self._path, self._options, self._is_json = path, options, is_json
         self._cutter = LineCutter(number, options, self._tally)
+        self._start = 0
+        """the number of the file's first byte"""
 
     def _batches(self, position: Position | None) -> Batches:
         self._start = 0 if position is None else int(position["offset"])
-        """the number of the file's first byte"""
         self._cutter.restart(self._start)
         self._tally.state = "reading"
         try:

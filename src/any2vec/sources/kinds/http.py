@@ -10,6 +10,7 @@ Requests: answers are read piece by piece, in between which the caller goes on; 
 from __future__ import annotations
 
 import asyncio
+import codecs
 import email.utils
 import ssl
 import time
@@ -225,7 +226,7 @@ class HttpLines(PacedSource):
             if self._at[name]:
                 headers[header] = self._at[name]
         id = self._at["id"]
-        address = self._address.replace("{id}", quote(self._at["id"] or "", safe="", errors="replace"))
+        address = self._address.replace("{id}", quote(id or "", safe="", errors="replace"))
         response = yield from exchange.ask(address, headers)
         if response.status_code in (204, 304):
             return
@@ -278,7 +279,7 @@ class HttpLines(PacedSource):
             else:
                 self._cutter.feed(piece)
                 head += piece
-        head = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+        head = head.removeprefix(codecs.BOM_UTF8).lstrip()
         if head.startswith(b"<"):
             return "feed"
         if "html" in kind:

@@ -62,7 +62,6 @@ class PairLearner:
         sweeps: int,
         seed: int,
     ) -> None:
-        _check_slots(walk, parts, 8 * model.dim)
         self.model, self.parts, self.walk, self.sweeps, self.seed = model, parts, walk, sweeps, seed
         self.items = 0
         """occurrences trained so far: pairs, as far as they are those of so many"""
@@ -70,6 +69,8 @@ class PairLearner:
         """set before the first window comes"""
         self._epoch_items = int(count_V.sum())
         self._block_rows = block_rows(int(np.diff(parts.bounds).max()), 8 * model.dim)
+        if (slots := walk.blocks * self._block_rows) > 2**30:  # halves of rows have numbers in 32 bits
+            raise InputError(f"{slots:,} rows would be in memory at a time, of 2**30 that can be; give less memory.")
         self._threshold_V, self._alias_V, self._mass_P = _noise_tables(count_V, parts)
         self._epoch = -1
         self._count_PP = self._joint_PP = np.empty((0, 0))
@@ -135,13 +136,6 @@ class PairLearner:
             np.array([block * self._block_rows for _, block in turn.held], np.int64), held_B, self._block_rows,
             weight_HH,
         )  # fmt: skip
-
-
-def _check_slots(walk: BufferWalk | SharedWalk, parts: RowPartitions, row_bytes: int) -> None:
-    """InputError where more slots are in memory than halves of rows have numbers in 32 bits."""
-    slots = walk.blocks * block_rows(int(np.diff(parts.bounds).max()), row_bytes)
-    if slots > 2**30:
-        raise InputError(f"{slots:,} rows would be in memory at a time, of 2**30 that can be; give less memory.")
 
 
 def _noise_tables(count_V: np.ndarray, parts: RowPartitions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
