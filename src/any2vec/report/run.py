@@ -64,11 +64,12 @@ def read_run(run_dir: Path) -> RunFolder:
     """Open a run folder; everything but the embeddings may be missing. FormatError for a file that is damaged."""
     if not run_dir.is_dir():
         raise InputError(f"{run_dir} is not a folder that `any2vec train --out` wrote; give that folder.")
+    about = read_about(run_dir)  # first: of a run that is damaged here and has no result, this is told
     return RunFolder(
         name=run_dir.resolve().name,
         embeddings=trained_keys(Embeddings.load(run_dir)),
         progress=read_json_lines(run_dir / "progress.jsonl"),
-        about=read_about(run_dir),
+        about=about,
         evaluation=read_json_lines(run_dir / "evaluation.jsonl"),
         predicted=Predicted.read(run_dir),
     )
