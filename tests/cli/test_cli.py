@@ -135,6 +135,7 @@ def test_export(place: Path, tmp_path: Path, format: str) -> None:
     out = tmp_path / "vectors"
     done = run("export", str(place / "words"), "--format", format, "--out", str(out))
     assert done["rows"] == 8 and done["bytes"] > 8 * 12
+    assert done["files"] == [str(out), *map(str, tmp_path.glob("*.vocabulary.tsv"))]
     back = Embeddings.load(out, format=format)
     assert back.nearest("red", 1)[0][0] == Embeddings.load(place / "words").nearest("red", 1)[0][0]
     invoke("export", str(place / "words"), "--format", format, "--out", str(out), "--overwrite")

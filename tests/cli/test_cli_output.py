@@ -67,6 +67,35 @@ def test_debug_lets_the_traceback_through() -> None:
     assert isinstance(CliRunner().invoke(app, [], env={"ANY2VEC_DEBUG": "1"}).exception, InputError)
 
 
+def test_debug_shows_the_traceback_of_a_command_and_leaves_stops_alone() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "any2vec", "--debug", "nearest", "none", "x"], capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == 1 and "Traceback" in ended.stderr and "there is no none" in ended.stderr
+    app = typer.Typer()
+
+    @app.command()
+    @output.guarded
+    def stops() -> None:
+        """Be stopped."""
+        raise Interrupted("Stopped.")
+
+    assert CliRunner().invoke(app, [], env={"ANY2VEC_DEBUG": "1"}).exit_code == 130
+
+
+def test_an_output_that_is_full_is_told_once() -> None:
+    for arguments in (["doctor"], ["data", "--json"]):
+        with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
+            ended = subprocess.run(
+                [sys.executable, "-m", "any2vec", *arguments],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=60,
+            )
+        assert ended.returncode == 2 and ended.stderr.count("\n") == 1 and "disk is full" in ended.stderr
+
+
 def test_json_is_one_plain_object(capsys: pytest.CaptureFixture[str]) -> None:
     output.print_json({"a": np.float32(1.5), "b": float("nan"), "c": np.arange(2), "d": (1, None), "e": np.int64(3)})
     assert json.loads(capsys.readouterr().out) == {"a": 1.5, "b": None, "c": [0, 1], "d": [1, None], "e": 3}

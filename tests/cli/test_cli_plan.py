@@ -68,6 +68,7 @@ def test_one_host_is_what_estimate_says() -> None:
     shape = ("--dim", "64", "--rows", "100000", "--epochs", "2", "--threads", "1", "--json")
     result = CliRunner().invoke(app, ["estimate", "skipgram", *shape, "--items", "1000000", "--quiet"])
     estimated = json.loads(result.stdout)
+    assert estimated["warnings"] == []
     found = planned(*shape[:-1], "--tokens", "1M")
     assert found["host"]["memory"] == estimated["memory"] and found["host"]["disk"] == estimated["disk"]
     assert found["schemes"] == {}
@@ -81,6 +82,7 @@ def test_hosts_that_hold_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     asked = (*asked, "--cache-dir", "cache", "--logical-hosts", "4")
     whole, parted = planned(*asked, model="deepwalk"), planned(*asked, "--partition", "hash", model="deepwalk")
     assert whole["part"] is None and parted["part"]["cut"] == "hash"
+    assert any("walkers travel" in note for note in parted["notes"])
     entries = parted["shape"]["edges"]
     assert entries / 4 <= parted["part"]["edges"] < entries / 3 and parted["part"]["reading_bytes"] >= 48 * entries
     assert parted["host"]["memory"]["part of the graph"] == parted["part"]["memory"]["part of the graph"] < 4 * entries
@@ -103,6 +105,7 @@ def test_hosts_that_hold_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_dense_layers_are_planned_with_the_state_of_their_optimizer() -> None:
     pytest.importorskip("torch", reason="models of clicks need torch")
     asked = ["--rows", "1M", "--items-per-s", "1M", "--hosts", "4", "--servers", "1"]
+    assert planned(*asked, model="deepfm")["notes"] == []
     sizes = [
         planned(*asked, "--optimizer", optimizer, model="deepfm")["trainer_memory"]["dense layers"]
         for optimizer in ("sgd", "adagrad", "adam")

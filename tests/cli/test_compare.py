@@ -83,3 +83,18 @@ def test_runs_of_one_name_are_told_apart_and_one_under_way_has_its_last_record(
     (under_way / "progress.jsonl").write_text('{"epoch": 0, "loss": 2.5, "items": 7, "seconds": 1}\n{"epoch"')
     found = compare_runs([runs[0], under_way])
     assert found.runs[1] == "other/small" and found.figures["loss"][1] == 2.5 and not found.settings
+
+
+def test_small_settings_are_told_apart(runs: list[Path], tmp_path: Path) -> None:
+    for name, subsample in (("a", 1e-5), ("b", 3e-5)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(json.dumps({"settings": {"model": {"subsample": subsample}}}))
+    said = done("compare", str(tmp_path / "a"), str(tmp_path / "b"))
+    assert "1e-05" in said and "3e-05" in said
+
+
+def test_a_stream_without_news_says_nothing_of_its_speed(runs: list[Path], tmp_path: Path) -> None:
+    summary = {"words": 9, "words_per_s": 0.0, "loss": 2.5}
+    (tmp_path / "stream.json").write_text(json.dumps({"settings": {}, "summary": summary}))
+    figures = compare_runs([runs[0], tmp_path]).figures
+    assert "words_per_s" not in figures and figures["words"][1] == 9 and figures["items_per_s"][1] is None

@@ -14,7 +14,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from typer.testing import CliRunner
 
 from any2vec import Embeddings
 from any2vec.cli.app import app
+from any2vec.cli.run import watch
 from any2vec.data.io.folder_lock import FolderLock
 from any2vec.errors import InputError
 from any2vec.report.live import POINTS, LiveRun
@@ -183,6 +186,13 @@ def test_folders_without_a_run_are_refused(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
         with pytest.raises(InputError, match="the --out of"):
             LiveRun(folder)
+
+
+def test_plain_lines_say_how_a_run_ended(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    views = [LiveRun(run).view(), replace(LiveRun(run).view(), state="lost")]
+    views[0] = replace(views[0], state="running")
+    watch._announce(SimpleNamespace(view=lambda: views.pop(0)))
+    assert [line.split("  ")[1] for line in capsys.readouterr().out.splitlines()] == ["running", "lost"]
 
 
 def test_the_terminal_shows_sources_staleness_and_drift(run: Path) -> None:

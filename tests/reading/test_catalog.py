@@ -17,6 +17,7 @@ import pytest
 from any2vec.data.catalog import catalog
 from any2vec.data.catalog.catalog import DataSet, SourceFile
 from any2vec.errors import DataError, InputError, StorageError
+from cli_runs import done
 
 CONTENT = bytes(range(256)) * 400
 ADDRESS = "https://example.invalid/owner/name/commit/folder/a%20b.txt"
@@ -217,6 +218,10 @@ def test_local_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANY2VEC_DATA", raising=False)
     assert catalog.local_folder("wordeval") is None
     monkeypatch.setenv("ANY2VEC_DATA", str(tmp_path))
+    assert "not on this machine" in done("data", "show", "wordeval")
+    (tmp_path / "wordeval").mkdir()
+    assert str(tmp_path / "wordeval") in done("data", "show", "wordeval").replace("\n", "").replace(" ", "")
+    (tmp_path / "wordeval").rmdir()
     assert catalog.local_folder("wordeval") is None
     (tmp_path / "wordeval").mkdir()
     assert catalog.local_folder("wordeval") == tmp_path / "wordeval"

@@ -35,6 +35,14 @@ def kept(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "evaluation.jsonl").read_text().splitlines()]
 
 
+def test_names_that_are_no_utf8_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    for data in ("p\udcff.tsv", "line\u2028s.tsv", "p\udcff.tsv"):
+        keep_scores(tmp_path, [{"task": "similarity", "data": data, "spearman": 0.5}])
+    kept = [json.loads(line)["data"] for line in (tmp_path / "evaluation.jsonl").read_text().split("\n") if line]
+    assert kept == ["line\u2028s.tsv", "p\udcff.tsv"]
+
+
 def test_the_newer_score_of_a_test_stays_and_is_the_last(tmp_path: Path) -> None:
     run = folder(tmp_path / "run", links("dot", 0.5), links("cosine", 0.9), links("dot", 0.6))
     assert kept(run) == [links("cosine", 0.9), links("dot", 0.6)]

@@ -32,6 +32,7 @@ from any2vec.tasks.words.swept_pairs import SweptPairs
 from any2vec.train import progress
 from any2vec.train.out_of_core import table_budget
 from any2vec.train.spec import Hooks, Request, RunSpec
+from cli_runs import refused
 from ended_runs import fails_at, stops_after
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")
@@ -193,6 +194,8 @@ def test_stopped_while_pairs_are_made(sweep: int, text: Path, tmp_path: Path, is
         patch.setattr(SweptPairs, "blocks", stopping)
         any2vec.fit(MODEL, text, out=out, **MEMORY)
     assert out.exists() == (sweep > 0)
+    if sweep:  # without its budget the command would begin anew in memory
+        assert "--memory that it began with" in refused("train", "skipgram", str(text), "--out", str(out), "--resume")
     went_on = any2vec.fit(MODEL, text, out=out, resume=True, **MEMORY)
     assert same(went_on, any2vec.fit(MODEL, text, out=tmp_path / "other", **MEMORY))
 

@@ -92,6 +92,8 @@ class LazyGroup(TyperGroup):
         except typer.Abort:
             code = EXIT_INTERRUPTED
         except Any2VecError as error:  # before any command is reached: a package with a task that does not load
+            if os.environ.get("ANY2VEC_DEBUG") == "1":
+                raise
             complain(str(error))
             code = EXIT_BAD_INPUT
         except Exception as error:

@@ -10,7 +10,7 @@ import typer
 
 from any2vec.cli.bar import Bar
 from any2vec.cli.output import AsJson, columns, details, guarded, note, print_json, show
-from any2vec.errors import StorageError
+from any2vec.errors import InputError, StorageError
 from any2vec.units import size
 
 data = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
@@ -22,6 +22,10 @@ Name = Annotated[str, typer.Argument(help="A name that `any2vec data` lists.")]
 def list_sets(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Known public data sets: what they are, their license, and how to get them."""
     if ctx.invoked_subcommand is not None:
+        if as_json:
+            raise InputError(
+                f"--json goes behind {ctx.invoked_subcommand}: any2vec data {ctx.invoked_subcommand} NAME --json."
+            )
         return
     from any2vec.data.catalog.catalog import CATALOG
 
@@ -45,9 +49,8 @@ def show_set(name: Name, as_json: AsJson = False) -> None:
         return
     pairs = [(key, str(known[key])) for key in ("name", "what", "license", "cite", "where") if known[key]]
     pairs += [("file", f"{one['name']}  {size(one['num_bytes'])}") for one in known["files"]]
-    show(
-        details("", [*pairs, ("here", known["folder"] or "not on this machine (ANY2VEC_DATA names a folder of sets)")])
-    )
+    here = str(known["folder"] or "not on this machine (ANY2VEC_DATA names a folder of sets)")
+    show(details("", [*pairs, ("here", here)]))
 
 
 @data.command("get")

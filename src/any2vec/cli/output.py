@@ -70,9 +70,13 @@ def guarded(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except (Exception, KeyboardInterrupt) as error:
-            if _is_clicks_own(error) or (os.environ.get("ANY2VEC_DEBUG") == "1" and isinstance(error, Exception)):
+            if _is_clicks_own(error) or (
+                os.environ.get("ANY2VEC_DEBUG") == "1" and not isinstance(error, Interrupted | KeyboardInterrupt)
+            ):
                 raise
             code, message = explain(error)
+            if isinstance(error, OSError):
+                _give_up_output()
             if message:
                 complain(message)
             raise typer.Exit(code) from None
@@ -87,6 +91,14 @@ def _is_clicks_own(error: BaseException) -> bool:
     )
 
 
+def _give_up_output() -> None:
+    """Where standard output cannot be written, nothing of it waits for the interpreter's end, which would complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - it is open until the end
+
+
 def explain(error: BaseException) -> tuple[int, str]:
     """The exit code of an error, and its sentence ("" where silence is right)."""
     match error:
@@ -97,7 +109,6 @@ def explain(error: BaseException) -> tuple[int, str]:
         case Any2VecError():
             return EXIT_BAD_INPUT, str(error)
         case BrokenPipeError():
-            sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - lets the interpreter flush at exit in peace
             return EXIT_BUG, ""
         case MemoryError():
             return EXIT_BAD_INPUT, (

@@ -23,6 +23,8 @@ _FIGURES = (
     "loss", "items", "items_per_s", "words", "words_per_s", "train_seconds", "peak_rss_bytes", "rows", "vocabulary",
     "best_epoch", "epochs_done",
 )  # fmt: skip
+_SPEEDS = ("items_per_s", "words_per_s")
+"""of this process: 0 where a stream that went on has found nothing new, which says nothing of the run"""
 _LEFT_OUT = ("data.", "init")
 """settings that are digests and counts of data; what is true or false of data stays: whether they have weights"""
 
@@ -132,6 +134,9 @@ class _Run:
         scores |= {words: summary[name] for name, words in OF_RUN.items() if is_number(summary.get(name))}
         evaluation = read_json_lines(folder / EVALUATION)
         figures = {name: summary[name] for name in _FIGURES if summary.get(name) is not None}
+        for name in _SPEEDS:
+            if figures.get(name) == 0:
+                del figures[name]
         return cls(settings, figures, scores, evaluation, progress, validation)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,7 +30,13 @@ def compare(
         print_json(found.as_dict() | ({} if page is None else {"page": page}))
         return
     for heading, rows in found.tables().items():
-        cells = [[spell_name(name), *(cell(value, name) for value in row)] for name, row in rows.items()]
+        spelled = _setting if rows is found.settings else cell
+        cells = [[spell_name(name), *(spelled(value, name) for value in row)] for name, row in rows.items()]
         show(columns(heading, ["", *found.runs], cells))
     if page is not None:
         note(f"The page is {page}")
+
+
+def _setting(value: Any, name: str) -> str:
+    """A setting as it was given: 1e-05 is not 0.0000."""
+    return f"{value:g}" if isinstance(value, float) else cell(value, name)

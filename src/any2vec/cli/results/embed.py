@@ -38,10 +38,19 @@ def _embed(
     result: Result,
     text: Annotated[list[str], typer.Argument(metavar="TEXT...", help="A line, or a row of a table, is a document.")],
     out: Annotated[Path, out_option("Vectors to write, in the format of its suffix; a folder without one.", "file")],
-    a: Annotated[float, typer.Option("--a", help="A word of share p weighs a / (a + p).")] = 1e-3,
+    a: Annotated[
+        float | None,
+        typer.Option("--a", help=r"A word of share p weighs a / (a + p) \[default 0.001]", show_default=False),
+    ] = None,
     components: Annotated[
-        int, typer.Option("--components", min=0, help="First principal components of the documents to take away.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            "--components",
+            min=0,
+            show_default=False,
+            help=r"First principal components of the documents to take away \[default 1]",
+        ),
+    ] = None,
     save: Annotated[
         Path | None, typer.Option("--save", help="Keep weights and components, for later texts.", show_default=False)
     ] = None,
@@ -70,6 +79,9 @@ def _embed(
 
     if encoder is not None and save is not None:
         raise InputError("--save is of finding components; leave it out where --encoder gives them.")
+    if encoder is not None and (a is not None or components is not None):
+        raise InputError("--a and --components are those of the --encoder; leave them out, or it.")
+    a, components = 1e-3 if a is None else a, 1 if components is None else components
     for path in text:
         check_input(path)
     for place in (out, save):

@@ -77,6 +77,7 @@ _OF = {
     "--seed": ("nodes", "pip"), "--score": ("links",), "--known": ("triples",), "--unknown": ("triples",),
     "--exclude": ("recommend",), "--k": ("recommend",), "--unseen/--seen-only": ("similarity",),
     "--references/--no-references": ("pip",), "--relations": ("triples",), "--by": ("triples",),
+    "--format": ("similarity", "analogy", "pip", "nodes", "links"),
 }  # fmt: skip
 """flag -> the tasks that have it"""
 _LIKE = {("--exclude", "triples"): "--known", ("--known", "recommend"): "--exclude"}
@@ -192,6 +193,7 @@ def _evaluate(
         "--method": method, "--max-vocab": max_vocab, "--fractions": fractions, "--shuffles": shuffles, "--seed": seed,
         "--score": score, "--known": known, "--unknown": unknown, "--exclude": exclude, "--k": k, "--by": by,
         "--unseen/--seen-only": unseen, "--references/--no-references": references, "--relations": relations,
+        "--format": format,
     }  # fmt: skip
     options: dict[str, dict[str, Any]] = {
         "similarity": {"unseen": unseen is not False},

@@ -95,6 +95,7 @@ def recommend(
     if out is None:
         is_shown = sys.stdout.isatty()  # a program gets the names as they are
         sys.stdout.writelines(map(visible, lines) if is_shown else lines)
+        sys.stdout.flush()  # here, where an error has its sentence
         return
     with atomic_file(out, overwrite) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.writelines(lines)

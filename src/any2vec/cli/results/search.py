@@ -12,6 +12,7 @@ from any2vec.cli.options import out_option
 from any2vec.cli.output import AsJson, columns, details, guarded, note, print_json, show
 from any2vec.errors import InputError
 from any2vec.formats import FORMATS, guess_format
+from any2vec.formats.vocabulary import beside
 from any2vec.units import size
 
 Result = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder, or any vector file that any2vec reads.")]
@@ -30,6 +31,8 @@ def load(path: Path, format: str | None = None, relations: bool = False) -> Any:
     from any2vec.models.clicks.keys import trained_keys
 
     if relations:
+        if format is not None:
+            raise InputError("--format is of files of vectors, and --relations are of a run folder; leave it out.")
         from any2vec.models.triples.scorer import TripleScorer
 
         return TripleScorer.load(path).relation_embeddings()
@@ -128,10 +131,12 @@ def export(
         )
     embeddings = load(result, relations=relations)
     embeddings.save(out, format=format, overwrite=overwrite, dtype=dtype)
-    num_bytes = sum(path.stat().st_size for path in (out.rglob("*") if out.is_dir() else [out]) if path.is_file())
-    done = {
+    written = format or guess_format(out)
+    files = [out, *([beside(out)] if FORMATS[written].has_vocabulary_beside else [])]
+    num_bytes = sum(path.stat().st_size for path in (out.rglob("*") if out.is_dir() else files) if path.is_file())
+    done: dict[str, Any] = {
         "out": str(out),
-        "format": format or guess_format(out),
+        "format": written,
         "dtype": dtype,
         "rows": len(embeddings),
         "dim": embeddings.dim,
@@ -139,7 +144,11 @@ def export(
     if embeddings.encoder is not None and not FORMATS[done["format"]].keeps(embeddings.encoder.kind):
         note(f"{done['format']} keeps the vectors of the words of training; those of other words need the folder.")
     if as_json:
-        print_json(done | {"bytes": num_bytes})
+        print_json(done | {"files": files, "bytes": num_bytes})
     else:
-        pairs = [("written", str(out)), ("format", f"{done['format']}, {dtype}"), ("size", size(num_bytes))]
+        pairs = [
+            ("written", ", ".join(map(str, files))),
+            ("format", f"{done['format']}, {dtype}"),
+            ("size", size(num_bytes)),
+        ]
         show(details("", [*pairs, ("vectors", f"{len(embeddings):,} × {embeddings.dim}")]))

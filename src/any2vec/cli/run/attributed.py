@@ -14,6 +14,7 @@ from any2vec.cli.output import EXIT_BAD_INPUT, AsJson, details, guarded, note, p
 from any2vec.cli.run.flags import check_input
 from any2vec.cli.run.graph import graph_flags
 from any2vec.data.options import GraphOptions
+from any2vec.errors import InputError
 from any2vec.plan.sharding.pruning import PruneOptions
 from any2vec.units import size
 
@@ -87,6 +88,8 @@ def _build(
     from any2vec.tasks.graphs.build import BuildOptions, write_graph
 
     check_input(edges)
+    if split_index is not None and split is None:
+        raise InputError("--split-index is of several splits; give their file, --split, or leave it out.")
     options = BuildOptions(
         features=features, labels=labels, split=split, split_index=split_index, feature_type=feature_type,  # type: ignore[arg-type]
         out_neighbors=out_neighbors, edge_types=edge_types, edge_features=edge_features,

@@ -78,11 +78,12 @@ def estimate_command(task: Task, model: str) -> Any:
         with Bar(quiet) as bar:
             found = task.estimate(spec, shape, Hooks(stage=bar.stage))
         result = found | {"model": model} | _room(spec)
+        warnings = _warnings(result)
         if as_json:
-            print_json(result)
+            print_json(result | {"warnings": warnings})
             return
         _print(result, task.nouns(spec.model).items)
-        for warning in _warnings(result):
+        for warning in warnings:
             note(warning)
 
     estimate.__doc__ = (
@@ -186,7 +187,7 @@ def plan_command(task: Task, model: str) -> Any:
         with Bar(quiet) as bar:
             found = task.plan(spec, asked, on, bar.stage)
         if as_json:
-            print_json(found.result)
+            print_json({**found.result, "notes": found.notes})
             return
         show(details("", found.lines), *(columns(title, names, rows) for title, names, rows in found.tables))
         for text in found.notes:

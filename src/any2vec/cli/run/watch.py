@@ -102,8 +102,8 @@ def _announce(live: Any) -> None:
     last = None
     while True:
         view = live.view()
-        if view.record != last:
-            last = view.record
+        if (view.record, view.state in _OVER) != last:
+            last = view.record, view.state in _OVER
             figures = "  ".join(f"{name} {text}" for name, text in tiles(view))
             print(f"{visible(view.name)}  {view.state}  {figures}", flush=True)
         if view.state in _OVER:

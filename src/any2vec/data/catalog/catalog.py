@@ -217,12 +217,26 @@ def download(
     if not timeout > 0 or retries < 0:
         raise InputError(f"timeout must be > 0 and retries >= 0, got {timeout} and {retries}.")
     target = Path(folder) / name
+    _check_base(base_url)
     with storage_errors(target):
         target.mkdir(parents=True, exist_ok=True)
     for file in chosen.files:
         address = _at(file.address, base_url)
         _fetch(file, address, target, timeout=timeout, retries=retries, pause=pause, progress=progress)
     return target
+
+
+def _check_base(base_url: str | None) -> None:
+    """Raise InputError for what is no address."""
+    if base_url is None:
+        return
+    try:
+        parts = urlsplit(base_url)
+        is_known = bool(parts.scheme == "file" or (parts.scheme in ("http", "https") and parts.hostname))
+    except ValueError:
+        is_known = False
+    if not is_known:
+        raise InputError(f"base_url must be like http://HOST[:PORT][/PATH], or file:///FOLDER, got {base_url!r}.")
 
 
 def _at(address: str, base_url: str | None) -> str:

@@ -30,12 +30,12 @@ def keep_scores(run: Path, found: Sequence[Mapping[str, Any]]) -> None:
     path = run / FILE
     with suppress(StorageError, OSError), _alone(path):
         kept: dict[tuple[Any, ...], str] = {}
-        for line in path.read_text("utf-8", "replace").splitlines():
+        for line in path.read_text("utf-8", "replace").split("\n"):
             with suppress(ValueError, KeyError):
                 kept[_which(parse_json(line))] = line
         for one in found:
             kept.pop(_which(one), None)  # the newest ones last
-            kept[_which(one)] = json.dumps(one, ensure_ascii=False)
+            kept[_which(one)] = json.dumps(one)
         with atomic_file(path) as temporary:
             temporary.write_text("".join(line + "\n" for line in kept.values()), "utf-8")
 
