@@ -277,6 +277,13 @@ def test_neighbors_come_from_the_newest_snapshot(run: Path) -> None:
         assert "nearest spellings" in json.loads(asked(server.address + "nearest?word=A")[1])["error"]
 
 
+def test_keys_of_clicks_that_never_occurred_are_no_neighbors(run: Path) -> None:
+    rows = np.array([[1, 0], [1, 0.1], [0, 1]], np.float32)
+    Embeddings(["a=1", "a=2", "a=3"], rows, None, [4, 0, 2], {"model": {"model": "deepfm"}}).save_into(run)
+    with served(run) as server:
+        assert [key for key, _ in server.nearest("a=1")["neighbors"]] == ["a=3"]
+
+
 def test_a_browser_reads_a_number_that_changes(run: Path) -> None:
     with served(run) as server, Browser() as browser:
         browser.open(server.address)
