@@ -192,6 +192,28 @@ def test_a_stream_has_a_page(tmp_path: Path) -> None:
     assert "a processor" in text and draw_curves(read_run(run).progress, LIGHT) is not None
 
 
+def test_the_full_log_of_a_stream_comes_first(tmp_path: Path) -> None:
+    """What a stream wrote again behind a checkpoint counts once; without the first records the axis begins late."""
+
+    def lines(*seconds: int) -> str:
+        return "".join(json.dumps({"seconds": one, "loss": 1.0}) + "\n" for one in seconds)
+
+    run = make_run(tmp_path / "run", ["a", "b", "c"])
+    (run / "progress.1.jsonl").write_text(lines(100, 101, 102, 103))
+    (run / "progress.jsonl").write_text(lines(102, 103, 104))
+    assert [one["seconds"] for one in read_run(run).progress] == [100, 101, 102, 103, 104]
+    (run / "progress.jsonl").write_text("")
+    assert [one["seconds"] for one in read_run(run).progress] == [100, 101, 102, 103]
+
+
+def test_an_axis_begins_where_the_records_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(figures, "_png", lambda figure: (drawn.append(figure), b"")[-1])
+    for first, start in ((1, 0), (100, 100)):
+        draw_curves([{"seconds": first + one, "loss": 1.0} for one in range(4)], LIGHT)
+        assert drawn[-1].axes[0].get_xlim()[0] == start
+
+
 @pytest.mark.parametrize("count", [1, 3, 11])
 def test_tiny_runs(tmp_path: Path, count: int) -> None:
     run = make_run(tmp_path / "run", [f"k{one}" for one in range(count)], dim=1 if count == 3 else 4)

@@ -13,7 +13,7 @@ from any2vec.data.io.storage import atomic_file
 from any2vec.errors import InputError
 from any2vec.report.figures import DARK, LIGHT, draw_runs
 from any2vec.report.page import Figure, document, picture, section
-from any2vec.report.run import ABOUTS, check_replaceable, read_about, read_json_lines
+from any2vec.report.run import ABOUTS, check_replaceable, read_about, read_json_lines, read_progress
 from any2vec.report.scores import OF_RUN, of_most_nodes
 from any2vec.report.tables import is_number, records_table, spell_name, value_text
 
@@ -116,7 +116,7 @@ class _Run:
         if not any((folder / name).is_file() for name in ABOUTS):
             raise InputError(f"{folder} is not a folder that `any2vec train --out` wrote; give that folder.")
         said = read_about(folder)
-        progress = read_json_lines(folder / "progress.jsonl")
+        progress = read_progress(folder)
         settings = {
             name: one for name, one in _flat(said.get("settings")).items()
             if isinstance(one, bool) or not name.startswith(_LEFT_OUT)

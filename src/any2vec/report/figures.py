@@ -198,12 +198,18 @@ def draw_curves(progress: list[dict[str, Any]], theme: Theme) -> bytes | None:
             if spell is not None:
                 axes.set_ylim(0, 1.06 * max(points[:, 1].max(), 1e-9))
                 axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _, spell=spell: spell(value)))
-            axes.set_xlim(0, 1.02 * max(points[-1, 0], 1e-9))
+            axes.set_xlim(_start(points[:, 0]), 1.02 * max(points[-1, 0], 1e-9))
             for second in epoch_ends(progress):
                 axes.axvline(second, color=theme.faint, linewidth=0.7, linestyle=":", zorder=0)
             _finish(axes, theme, "seconds of training")
             axes.xaxis.set_major_locator(MaxNLocator(5))
         return _png(figure)
+
+
+def _start(second_K: np.ndarray) -> float:
+    """Where an axis of time begins: at 0, or at the first record where those before it are gone."""
+    step = (second_K[-1] - second_K[0]) / max(len(second_K) - 1, 1)
+    return float(second_K[0]) if second_K[0] > 2 * step > 0 else 0.0
 
 
 def draw_validation(epochs: Sequence[dict[str, Any]], best_epoch: int, theme: Theme) -> bytes:

@@ -32,6 +32,8 @@ from any2vec.report.map import MapPicture, map_picture
 from any2vec.report.page import SIGNATURE, Figure, render
 from any2vec.report.scores import confusions
 from any2vec.report.stages import stages_of
+from any2vec.report.tables import is_number
+from any2vec.train.progress import rotated_log
 
 MAP_ITEMS = 600
 """items on the map, unless more or fewer are asked for"""
@@ -68,7 +70,7 @@ def read_run(run_dir: Path) -> RunFolder:
     return RunFolder(
         name=run_dir.resolve().name,
         embeddings=trained_keys(Embeddings.load(run_dir)),
-        progress=read_json_lines(run_dir / "progress.jsonl"),
+        progress=read_progress(run_dir),
         about=about,
         evaluation=read_json_lines(run_dir / "evaluation.jsonl"),
         predicted=Predicted.read(run_dir),
@@ -79,6 +81,17 @@ def read_about(run_dir: Path) -> dict[str, Any]:
     """What a run, or a stream, says of itself; {} where it says nothing."""
     path = next((run_dir / name for name in ABOUTS if (run_dir / name).is_file()), run_dir / ABOUTS[0])
     return (read_json_lines(path, whole=True) or [{}])[0]
+
+
+def read_progress(run_dir: Path) -> list[dict[str, Any]]:
+    """The records of a run, oldest first; of a stream those of the log before, too."""
+    log = run_dir / "progress.jsonl"
+    former, newer = read_json_lines(rotated_log(log)), read_json_lines(log)
+    # A stream that went on from a checkpoint wrote its last records again; those of the full log are then still there.
+    start = newer[0].get("seconds") if newer else None
+    if is_number(start):
+        former = [one for one in former if is_number(one.get("seconds")) and not one["seconds"] >= start]
+    return former + newer
 
 
 def read_json_lines(path: Path, whole: bool = False) -> list[dict[str, Any]]:
