@@ -90,3 +90,9 @@ def test_a_stream_without_news_says_nothing_of_its_speed(runs: list[Path], tmp_p
     (tmp_path / "stream.json").write_text(json.dumps({"settings": {}, "summary": summary}))
     figures = compare_runs([runs[0], tmp_path]).figures
     assert "words_per_s" not in figures and figures["words"][1] == 9 and figures["items_per_s"][1] is None
+
+
+def test_the_speed_of_a_stream_is_that_of_all_its_processes(runs: list[Path], tmp_path: Path) -> None:
+    summary = {"words": 900, "words_per_s": 5.0, "train_seconds": 3.0}
+    (tmp_path / "stream.json").write_text(json.dumps({"settings": {}, "summary": summary}))
+    assert compare_runs([runs[0], tmp_path]).figures["words_per_s"][1] == 300.0

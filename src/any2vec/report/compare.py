@@ -24,7 +24,7 @@ _FIGURES = (
     "best_epoch", "epochs_done",
 )  # fmt: skip
 _SPEEDS = ("items_per_s", "words_per_s")
-"""of this process: 0 where a stream that went on has found nothing new, which says nothing of the run"""
+"""0 where the process that went on with a stream has found nothing new, which says nothing of the run"""
 _LEFT_OUT = ("data.", "init")
 """settings that are digests and counts of data; what is true or false of data stays: whether they have weights"""
 
@@ -116,6 +116,7 @@ class _Run:
         if not any((folder / name).is_file() for name in ABOUTS):
             raise InputError(f"{folder} is not a folder that `any2vec train --out` wrote; give that folder.")
         said = read_about(folder)
+        is_stream = not (folder / ABOUTS[0]).is_file()
         progress = read_progress(folder)
         settings = {
             name: one for name, one in _flat(said.get("settings")).items()
@@ -133,11 +134,16 @@ class _Run:
         scores = {f"validation {name}": value for name, value in best.items() if name != "epoch"}
         scores |= {words: summary[name] for name, words in OF_RUN.items() if is_number(summary.get(name))}
         evaluation = read_json_lines(folder / EVALUATION)
-        figures = {name: summary[name] for name in _FIGURES if summary.get(name) is not None}
-        for name in _SPEEDS:
-            if figures.get(name) == 0:
-                del figures[name]
-        return cls(settings, figures, scores, evaluation, progress, validation)
+        return cls(settings, _figures(summary, is_stream), scores, evaluation, progress, validation)
+
+
+def _figures(summary: Mapping[str, Any], is_stream: bool) -> dict[str, Any]:
+    """Those that a run has, in their order. A stream that went on tells its words and its seconds of all processes."""
+    found = {name: summary[name] for name in _FIGURES if summary.get(name) is not None}
+    words, seconds = found.get("words"), found.get("train_seconds")
+    if is_stream and is_number(words) and is_number(seconds) and seconds > 0:
+        found["words_per_s"] = words / seconds
+    return {name: found[name] for name in _FIGURES if name in found and not (name in _SPEEDS and found[name] == 0)}
 
 
 def _scores(runs: Sequence[_Run]) -> list[dict[str, float]]:
