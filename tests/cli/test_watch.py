@@ -176,7 +176,17 @@ def test_a_run_that_replaces_a_result_has_its_own_settings(run: Path) -> None:
     (run / "meta.json").touch()
     with FolderLock(run, "The run folder"):
         view = LiveRun(run).view()
-    assert view.about == {"model": {"name": "cbow"}} and view.state == "running"
+        assert view.about == {"model": {"name": "cbow"}} and view.state == "waiting" and not view.record
+        (run / "progress.new.jsonl").write_text(record(30))
+        view = LiveRun(run).view()
+        assert view.state == "running" and view.record["words"] == 30
+
+
+def test_a_run_whose_folder_is_gone_is_lost(run: Path) -> None:
+    live = LiveRun(run)
+    shutil.rmtree(run)
+    view = live.view()
+    assert view.state == "lost" and view.name == "run" and not view.record
 
 
 def test_folders_without_a_run_are_refused(tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ POINTS = 240
 _TAIL = 1 << 20
 """bytes of a log's end that are read"""
 _STREAM = "stream.json"
-_ABOUT = (_STREAM, "run.new.json", "run.json")
+_NEW_ABOUT = "run.new.json"
+_ABOUT = (_STREAM, _NEW_ABOUT, "run.json")
 """what is known of a run; the first that is there: while a run replaces a result, both are"""
 _CURVES = {
     "loss": ("loss",),
@@ -97,9 +98,9 @@ class LiveRun:
         )  # fmt: skip
 
     def _log(self) -> Path | None:
-        """The log that was written last."""
+        """The log that was written last; while a run replaces a result, that run's alone."""
         found = []
-        for name in LOGS:
+        for name in LOGS[1:] if (self.folder / _NEW_ABOUT).exists() else LOGS:
             with suppress(OSError):  # a log that is full is renamed, and is gone for a moment
                 found.append(((self.folder / name).stat().st_mtime, self.folder / name))
         return max(found)[1] if found else None
@@ -108,6 +109,8 @@ class LiveRun:
         return any((place / "meta.json").exists() for place in (self.folder / "latest", self.folder))
 
     def _state(self, age: float | None, is_stream: bool) -> str:
+        if not self.folder.is_dir():  # a run that failed before its first checkpoint takes its folder away
+            return "lost"
         is_held = is_locked(self.folder)
         if not is_held and self._is_finished(is_stream):
             return "ended"
