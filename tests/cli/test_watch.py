@@ -97,6 +97,28 @@ def test_damaged_records_are_left_out_and_others_shown(run: Path) -> None:
     assert LiveRun(run).view().record["words"] == 50
 
 
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), -float("inf")])
+def test_values_that_cannot_be_drawn_are_left_out(run: Path, odd: float) -> None:
+    with (run / "progress.jsonl").open("a") as file:
+        file.write(record(30, loss=odd, words_per_s=odd, checkpoint_age=odd) + record(40, seconds=odd, progress=odd))
+        file.write(record(50, loss=odd, drift={"virus": odd}, sources={"a.log": {"words_per_s": odd}}))
+    view = LiveRun(run).view()
+    assert [value for _, value in view.curves["loss"]] == [3.25, 3.25]
+    assert [second for second, _ in view.curves["speed"]] == [2.0, 4.0, 10.0]
+    for options in (["--once"], ["--json"], []):
+        assert CliRunner().invoke(app, ["watch", str(run), *options]).exit_code == 0
+
+
+def test_a_browser_shows_a_record_without_figures(run: Path) -> None:
+    with (run / "progress.jsonl").open("a") as file:
+        odd = float("nan")
+        file.write(record(30) + record(12_300, loss=odd, words_per_s=odd, checkpoint_age=odd, drift={"virus": odd}))
+    with served(run) as server, Browser() as browser:
+        browser.open(server.address)
+        browser.wait("document.getElementById('tile-words') && document.querySelectorAll('#curves svg').length === 2")
+        assert browser.read("document.getElementById('state').textContent") == "ended"
+
+
 def test_a_log_of_any_length_makes_few_points_the_last_among_them(run: Path) -> None:
     (run / "progress.jsonl").write_text("".join(record(words) for words in range(10, 10 * (3 * POINTS + 2), 10)))
     points = LiveRun(run).view().curves["loss"]

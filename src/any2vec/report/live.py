@@ -5,6 +5,7 @@ So any number of people may look at a run, from any process that sees the folder
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -163,18 +164,23 @@ def _seconds_left(record: dict[str, Any]) -> float | None:
     return float(seconds * (1 - share) / share)
 
 
+def _is_finite(value: Any) -> bool:
+    """Whether it is a number that a float can hold."""
+    try:
+        return isinstance(value, int | float) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 def _curves(records: list[dict[str, Any]]) -> dict[str, list[list[float]]]:
-    """What has values, as at most `POINTS` points, the last one among them."""
+    """What has values that can be drawn, as at most `POINTS` points, the last one among them."""
     curves = {}
     for name, fields in _CURVES.items():
-        points = [
-            [float(record["seconds"]), float(value)]
+        pairs = (
+            (record.get("seconds"), next((record[one] for one in fields if record.get(one) is not None), None))
             for record in records
-            if isinstance(
-                value := next((record[one] for one in fields if record.get(one) is not None), None), int | float
-            )
-            and isinstance(record.get("seconds"), int | float)
-        ]
+        )
+        points = [[float(x), float(y)] for x, y in pairs if _is_finite(x) and _is_finite(y)]
         step = -(-len(points) // POINTS) or 1
         if points:
             curves[name] = points[::-1][::step][::-1]
