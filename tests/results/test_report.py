@@ -102,6 +102,15 @@ def test_page_holds_everything_and_fetches_nothing(tmp_path: Path) -> None:
             assert picture.width == 1600 and len(picture.convert("RGB").getcolors(1 << 24)) > 5
 
 
+def test_evaluations_are_named_by_all_their_files(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", ["a", "b", "c"])
+    of_files = ("/x/a/test.tsv, /x/a/more.tsv", "/x/b/test.tsv")
+    found = [{"task": "similarity", "data": data, "spearman": 0.5} for data in of_files]
+    text = write_report(run, evaluation=found).read_text()
+    for heading in ("similarity · test.tsv, more.tsv", "similarity · test.tsv"):
+        assert f"<h3>{heading}</h3>" in text
+
+
 def test_memory_is_that_of_the_process_where_it_is_known(tmp_path: Path) -> None:
     """The tile says what the curve beside it says; runs of long ago know the whole alone."""
     run = make_run(tmp_path / "run", ["a", "b", "c"])

@@ -11,6 +11,7 @@ from html import escape
 from typing import Any
 
 from any2vec._version import __version__
+from any2vec.data.io.kept_scores import told_apart
 from any2vec.embeddings import Embeddings
 from any2vec.report.map import STYLE as MAP_STYLE
 from any2vec.report.map import MapPicture
@@ -174,7 +175,8 @@ def render(
     if neighbors:
         parts.append(section("Nearest neighbors", _neighbors(neighbors)))
     if evaluation:
-        parts.append(section("Evaluation", "".join(scores(one) for one in evaluation)))
+        named = zip(evaluation, told_apart(evaluation), strict=True)
+        parts.append(section("Evaluation", "".join(scores(one, data) for one, data in named)))
     lists = {"Settings": settings, "Machine": _dict(about.get("machine")), "Figures of the run": figures_of_run}
     halves = [section(name, metadata(values)) for name, values in lists.items() if values]
     parts.append(f'<div class="pair">{"".join(halves)}</div>')

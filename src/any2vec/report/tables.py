@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from html import escape
-from pathlib import PurePath
 from typing import Any
 
 from any2vec.units import size
@@ -20,11 +19,14 @@ _ABBREVIATIONS = {"ndcg": "NDCG", "auc": "AUC", "mrr": "MRR", "f1": "F1", "rss":
 _NOT_SCORES = {"task", "name", "data", "protocol"}
 
 
-def scores(result: dict[str, Any]) -> str:
-    """One evaluation: heading, single figures, one table per list of records, the protocol in small print."""
+def scores(result: dict[str, Any], data: str = "") -> str:
+    """One evaluation: heading, single figures, one table per list of records, the protocol in small print.
+
+    data: what it was measured on, in the words of the heading.
+    """
     heading = spell_name(str(result.get("task") or result.get("name") or "scores"))
-    if result.get("data"):
-        heading += f" · {PurePath(str(result['data'])).name}"
+    if data:
+        heading += f" · {data}"
     tables = {key: _records(value) for key, value in result.items() if _is_records(value)}
     totals = {key: value for key, value in result.items() if isinstance(value, dict) and key not in tables}
     if tables:  # such as the sums over all sections of the analogies
