@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import any2vec
-from any2vec.report.compare import compare_runs
+from any2vec.report import figures
+from any2vec.report.compare import compare_runs, write_comparison
 from any2vec.testing.planted_triples import PlantedTriples
 from cli_runs import done, refused
 
@@ -51,6 +53,24 @@ def test_tests_of_runs_stand_side_by_side(runs: list[Path], tmp_path: Path) -> N
         (tmp_path / name / "evaluation.jsonl").write_text(json.dumps(nodes) + "\n")
     found = compare_runs([tmp_path / "a", tmp_path / "b"])
     assert found.scores["accuracy, test nodes"] == found.scores["nodes y.tsv micro_f1"] == [0.5, 0.75]
+
+
+def test_names_of_runs_and_of_data_stand_as_they_are(
+    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["_old", "dim_64_bytes"]
+    for name in names:
+        shutil.copytree(runs[0], tmp_path / name)
+        score = {"task": "nodes", "data": "a_bytes bytes.tsv", "log_loss": 0.25}
+        (tmp_path / name / "evaluation.jsonl").write_text(json.dumps(score) + "\n")
+    found = compare_runs([tmp_path / name for name in names])
+    text = write_comparison(found, tmp_path / "page.html").read_text()
+    assert "<th>_old</th><th>dim_64_bytes</th>" in text
+    assert "<td>nodes a_bytes bytes.tsv log loss</td><td>0.25</td><td>0.25</td>" in text
+    drawn: list[Any] = []
+    monkeypatch.setattr(figures, "_png", lambda figure: (drawn.append(figure), b"")[-1])
+    figures.draw_runs(list(found.curves.items()), figures.LIGHT)
+    assert [text.get_text() for text in drawn[0].axes[0].get_legend().get_texts()] == names
 
 
 def test_the_command(runs: list[Path], tmp_path: Path) -> None:

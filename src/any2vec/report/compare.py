@@ -25,6 +25,8 @@ _FIGURES = (
 )  # fmt: skip
 _SPEEDS = ("items_per_s", "words_per_s")
 """0 where the process that went on with a stream has found nothing new, which says nothing of the run"""
+_SCORES = "Scores"
+"""heading of the table of scores"""
 _LEFT_OUT = ("data.", "init")
 """settings that are digests and counts of data; what is true or false of data stays: whether they have weights"""
 
@@ -48,7 +50,7 @@ class Comparison:
 
     def tables(self) -> dict[str, dict[str, list[Any]]]:
         """Those that have rows, by heading."""
-        found = {"Settings that differ": self.settings, "Figures": self.figures, "Scores": self.scores}
+        found = {"Settings that differ": self.settings, "Figures": self.figures, _SCORES: self.scores}
         return {name: rows for name, rows in found.items() if rows}
 
 
@@ -89,14 +91,27 @@ def write_comparison(found: Comparison, page: Path, overwrite: bool = False) -> 
         caption = ", ".join(map(spell_name, found.curves))
         parts.append(section("Curves", picture(Figure("curves", caption, light, dark))))
     for heading, rows in found.tables().items():
-        cells = [
-            {"": spell_name(name), **{run: value_text(name, value) for run, value in zip(found.runs, row, strict=True)}}
-            for name, row in rows.items()
-        ]
-        parts.append(section(heading, records_table(cells)))
+        parts.append(section(heading, _table(found.runs, rows, heading == _SCORES)))
     with atomic_file(page) as temporary:
         temporary.write_text(document(title, parts), encoding="utf-8")
     return page
+
+
+def _table(runs: Sequence[str], rows: Mapping[str, Sequence[Any]], is_scores: bool) -> str:
+    """Names of runs stand as they are. Names of scores hold those of data, which say nothing of how to write a value."""
+    spell = spell_score if is_scores else spell_name
+    cells = [
+        {"": spell(name)}
+        | {run: value_text("" if is_scores else name, value) for run, value in zip(runs, row, strict=True)}
+        for name, row in rows.items()
+    ]
+    return records_table(cells, str)
+
+
+def spell_score(name: str) -> str:
+    """The name of a score as a person writes it: of its words the last, which is the metric, alone is spelled."""
+    about, space, metric = name.rpartition(" ")
+    return f"{about}{space}{spell_name(metric)}"
 
 
 @dataclass(frozen=True)

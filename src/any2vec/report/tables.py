@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from html import escape
 from typing import Any
 
@@ -61,11 +61,13 @@ def _score(name: str, value: Any) -> str:
     return f"{value:.4f}" if is_measured else value_text(name, value)
 
 
-def records_table(records: list[dict[str, Any]]) -> str:
+def records_table(records: list[dict[str, Any]], spell: Callable[[str], str] | None = None) -> str:
+    """Records as rows. spell: how the names of columns are written; None: as those of figures."""
+    spell = spell or spell_name
     columns = list(dict.fromkeys(key for one in records for key in one))
     numeric = {key: all(isinstance(one.get(key), int | float | None) for one in records) for key in columns}
     cell = {key: ' class="number"' if numeric[key] else "" for key in columns}
-    head = "".join(f"<th{cell[key]}>{escape(spell_name(key))}</th>" for key in columns)
+    head = "".join(f"<th{cell[key]}>{escape(spell(key))}</th>" for key in columns)
     rows = (
         "<tr>" + "".join(f"<td{cell[key]}>{escape(_score(key, one.get(key)))}</td>" for key in columns) + "</tr>"
         for one in records
