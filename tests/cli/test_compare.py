@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import any2vec
-from any2vec.report import figures
+from any2vec.errors import StorageError
+from any2vec.report import figures, write_report
 from any2vec.report.compare import compare_runs, write_comparison
 from any2vec.testing.planted_triples import PlantedTriples
 from cli_runs import done, refused
@@ -116,3 +117,17 @@ def test_the_speed_of_a_stream_is_that_of_all_its_processes(runs: list[Path], tm
     summary = {"words": 900, "words_per_s": 5.0, "train_seconds": 3.0}
     (tmp_path / "stream.json").write_text(json.dumps({"settings": {}, "summary": summary}))
     assert compare_runs([runs[0], tmp_path]).figures["words_per_s"][1] == 300.0
+
+
+def test_pictures_beside_the_page_of_a_comparison_are_not_of_a_report(runs: list[Path], tmp_path: Path) -> None:
+    page, mine = tmp_path / "page.html", tmp_path / "page-curves.png"
+    mine.write_text("mine")
+    write_comparison(compare_runs(runs), page)
+    for name in ("page-curves.png", "page-stages.png"):  # one that a report would replace, one that it would remove
+        mine = mine.replace(tmp_path / name)
+        with pytest.raises(StorageError, match=f"{name} exists and is not of a report"):
+            write_report(runs[0], page)
+        assert mine.read_text() == "mine"
+    mine.unlink()
+    write_report(runs[0], page)
+    write_report(runs[0], page)

@@ -83,7 +83,7 @@ def write_comparison(found: Comparison, page: Path, overwrite: bool = False) -> 
     Raises:
         StorageError: it cannot be written, or something else is in its place.
     """
-    check_replaceable(page, overwrite)
+    check_replaceable(page, overwrite, names=())
     title = f"{len(found.runs)} runs"
     parts = [f"<header><h1>{title}</h1></header>"]
     if found.curves:
@@ -98,7 +98,7 @@ def write_comparison(found: Comparison, page: Path, overwrite: bool = False) -> 
 
 
 def _table(runs: Sequence[str], rows: Mapping[str, Sequence[Any]], is_scores: bool) -> str:
-    """Names of runs stand as they are. Names of scores hold those of data, which say nothing of how to write a value."""
+    """Names of runs stand as they are. Those of scores hold names of data, which do not say how a value is written."""
     spell = spell_score if is_scores else spell_name
     cells = [
         {"": spell(name)}

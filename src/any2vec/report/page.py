@@ -105,6 +105,8 @@ def _colors() -> str:
 PAGE_STYLE = STYLE + MAP_STYLE + _colors()
 SIGNATURE = "<footer>Written by any2vec "
 """begins the last line of every page, and no text from outside can hold it: that is escaped"""
+UNDER_TITLE = "</h1><p>"
+"""stands in the head of every report, not of a comparison; nor can text from outside hold it"""
 _IN_SETTINGS = {"data", "dim", "epochs", "model", "seed", "threads"}
 """what a run's summary repeats of its settings"""
 _NO_SETTINGS = {"summary", "machine", "format", "files", "checksum"}
@@ -212,7 +214,7 @@ def _dict(value: Any) -> dict[str, Any]:
 
 def _header(title: str, run_name: str, embeddings: Embeddings) -> str:
     items = f"{len(embeddings):,} items of {embeddings.dim} numbers each"
-    return f"<header><h1>{escape(title)}</h1><p>{items} · folder {escape(run_name)}</p></header>"
+    return f"<header><h1>{escape(title)}{UNDER_TITLE}{items} · folder {escape(run_name)}</p></header>"
 
 
 def _tiles(summary: dict[str, Any], embeddings: Embeddings, evaluation: Sequence[dict[str, Any]]) -> str:

@@ -29,7 +29,7 @@ from any2vec.report.figures import (
 from any2vec.report.items import MapItems, choose_items
 from any2vec.report.layout import flatten
 from any2vec.report.map import MapPicture, map_picture
-from any2vec.report.page import SIGNATURE, Figure, render
+from any2vec.report.page import SIGNATURE, UNDER_TITLE, Figure, render
 from any2vec.report.scores import confusions
 from any2vec.report.stages import stages_of
 from any2vec.report.tables import is_number
@@ -150,7 +150,7 @@ def write_report(
     run = read_run(Path(run_dir))
     page = Path(out) if out is not None else Path(run_dir) / "report.html"
     check_replaceable(page, overwrite)
-    is_again = _is_ours(page)
+    is_again = _is_report(page)
     shown = _in_table(run.embeddings, [run.embeddings.row(item) for item in items])
     on_map = choose_items(run.embeddings, _classes(run), map_items, seed)
     nearest = _nearest(run.embeddings, [*shown, *on_map.rows.tolist()])
@@ -182,15 +182,18 @@ def pictures_of(page: Path) -> list[Path]:
     return [path for path in (_picture(page, name) for name in _FIGURES) if path.is_file()]
 
 
-def check_replaceable(page: Path, overwrite: bool) -> None:
-    """A page of ours is replaced with its pictures; StorageError where anything else is in their place.
+def check_replaceable(page: Path, overwrite: bool, names: Sequence[str] = _FIGURES) -> None:
+    """A page of ours is replaced, a report with its pictures; StorageError where anything else is in their place.
 
     The folder of a run is ours: a run that began again there may have left a picture of the page before.
+
+    names: of the pictures that are to go beside the page.
     """
-    if overwrite or _is_ours(page):
+    if overwrite:
         return
     is_of_run = page.name == "report.html" and (page.parent / "run.json").is_file()
-    for path in (page, *(_picture(page, name) for name in (() if is_of_run else _FIGURES))):
+    pictures = [] if is_of_run or _is_report(page) else [_picture(page, name) for name in names]
+    for path in [*([] if _is_ours(page) else [page]), *pictures]:
         if path.exists():
             raise StorageError(
                 f"{path} exists and is not of a report that any2vec wrote; choose another path or pass --overwrite "
@@ -204,6 +207,14 @@ def _is_ours(page: Path) -> bool:
     with storage_errors(page), page.open("rb") as file:
         file.seek(max(0, page.stat().st_size - _LAST_LINE))
         return SIGNATURE.encode() in file.read()
+
+
+def _is_report(page: Path) -> bool:
+    """Whether it is a page of ours that has pictures beside it; that of `compare` has none."""
+    if not _is_ours(page):
+        return False
+    with storage_errors(page):
+        return UNDER_TITLE.encode() in page.read_bytes()
 
 
 def _picture(page: Path, name: str) -> Path:
