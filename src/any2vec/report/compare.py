@@ -12,7 +12,7 @@ from any2vec.data.io.kept_scores import told_apart
 from any2vec.data.io.storage import atomic_file
 from any2vec.errors import InputError
 from any2vec.report.figures import DARK, LIGHT, draw_runs
-from any2vec.report.page import Figure, document, picture, section
+from any2vec.report.page import UNENCODED, Figure, document, picture, section
 from any2vec.report.run import ABOUTS, check_replaceable, read_about, read_json_lines, read_progress
 from any2vec.report.scores import OF_RUN, of_most_nodes
 from any2vec.report.tables import is_number, records_table, spell_name, value_text
@@ -93,7 +93,7 @@ def write_comparison(found: Comparison, page: Path, overwrite: bool = False) -> 
     for heading, rows in found.tables().items():
         parts.append(section(heading, _table(found.runs, rows, heading == _SCORES)))
     with atomic_file(page) as temporary:
-        temporary.write_text(document(title, parts), encoding="utf-8")
+        temporary.write_text(document(title, parts), encoding="utf-8", errors=UNENCODED)
     return page
 
 

@@ -107,6 +107,8 @@ SIGNATURE = "<footer>Written by any2vec "
 """begins the last line of every page, and no text from outside can hold it: that is escaped"""
 UNDER_TITLE = "</h1><p>"
 """stands in the head of every report, not of a comparison; nor can text from outside hold it"""
+UNENCODED = "backslashreplace"
+"""how a page shows what is no text: names of files may hold any bytes"""
 _IN_SETTINGS = {"data", "dim", "epochs", "model", "seed", "threads"}
 """what a run's summary repeats of its settings"""
 _NO_SETTINGS = {"summary", "machine", "format", "files", "checksum"}

@@ -29,7 +29,7 @@ from any2vec.report.figures import (
 from any2vec.report.items import MapItems, choose_items
 from any2vec.report.layout import flatten
 from any2vec.report.map import MapPicture, map_picture
-from any2vec.report.page import SIGNATURE, UNDER_TITLE, Figure, render
+from any2vec.report.page import SIGNATURE, UNDER_TITLE, UNENCODED, Figure, render
 from any2vec.report.scores import confusions
 from any2vec.report.stages import stages_of
 from any2vec.report.tables import is_number
@@ -99,7 +99,7 @@ def read_json_lines(path: Path, whole: bool = False) -> list[dict[str, Any]]:
         return []
     text = path.read_text(encoding="utf-8", errors="replace")
     records = []
-    lines = [text] if whole else text.splitlines()
+    lines = [text] if whole else text.removesuffix("\n").split("\n")  # a string may hold other ends of lines
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -168,7 +168,7 @@ def write_report(
         evaluation=run.evaluation if evaluation is None else evaluation,
     )
     with atomic_file(page) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors=UNENCODED)
     for name in {*_FIGURES} - {figure.name for figure in figures} if is_again else ():  # of the page that was there
         _picture(page, name).unlink(missing_ok=True)
     for figure in figures:  # after the page, which says that they are ours
