@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from any2vec import AttributedGraph, NeighborLoader, write_graph
+from any2vec import AttributedGraph, Embeddings, NeighborLoader, write_graph
 from any2vec.errors import DataError
 from cli_runs import called
 
@@ -74,6 +74,22 @@ def test_features_of_edges_are_left_out_and_said(tmp_path: Path) -> None:
     write_graph(data, tmp_path / "meant", edge_features=False)
     rows = np.arange(8, dtype=np.float32)[:, None]
     assert write_graph(data, tmp_path / "own", edge_features=rows).num_edge_features == 1
+
+
+def test_features_with_keys_go_to_the_nodes_of_these_keys(tmp_path: Path) -> None:
+    torch, pyg = pytest.importorskip("torch"), pytest.importorskip("torch_geometric.data")
+    row_33 = np.eye(3, dtype=np.float32)
+    data = pyg.Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+    typed = pyg.HeteroData({"paper": {"num_nodes": 3}})
+    typed["paper", "cites", "paper"].edge_index = data.edge_index
+    for name, source in (("plain", data), ("typed", typed)):
+        for number, keys in enumerate(([2, 0, 1], ["2", "0", "1"])):
+            graph = write_graph(source, tmp_path / f"{name}{number}", features=Embeddings(keys, row_33))
+            assert graph.features is not None and np.array_equal(graph.features.take(np.arange(3)), row_33[[1, 2, 0]])
+    with pytest.raises(DataError, match="node '2' is not there"):
+        write_graph(data, tmp_path / "lacks", features=Embeddings([3, 0, 1], row_33))
+    with pytest.raises(DataError, match="4 rows for 3 nodes"):
+        write_graph(data, tmp_path / "more", features=Embeddings([2, 0, 1, 9], np.eye(4, dtype=np.float32)))
 
 
 def test_features_of_one_width_share_columns_and_others_do_not(tmp_path: Path) -> None:

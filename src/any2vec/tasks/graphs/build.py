@@ -91,7 +91,7 @@ def write_graph(
     if (laid := _laid(source, reading, options)) is not None:
         edges, own = laid
         options = replace(options, **{name: value for name, value in own.items() if getattr(options, name) is None})
-        return _written(edges, Path(out), options, _opened(options), overwrite)
+        return _written(edges, Path(out), options, _placed(_opened(options), edges), overwrite)
     found = _opened(options)
     known = None
     if found is not None:
@@ -144,6 +144,16 @@ def _opened(options: BuildOptions) -> OpenFeatures | None:
     if isinstance(options.features, OpenFeatures):
         return options.features
     return None if options.features is None else open_features(options.features)
+
+
+def _placed(found: OpenFeatures | None, edges: EdgeSource) -> OpenFeatures | None:
+    """Rows in the order of nodes that are numbered: node r is key r. DataError: a node has no key."""
+    num = edges.nodes.num
+    if found is None or found.keys is None or len(found.keys) != num:  # another number is refused when rows are written
+        return found
+    place = Nodes(num, found.keys, features=found.name).rows([str(row) for row in range(num)], edges.name)
+    is_in_order = (place == np.arange(num)).all()  # then a mapped file stays one
+    return found if is_in_order else found._replace(keys=None, matrix=found.matrix[place])
 
 
 def _edge_rows(options: BuildOptions) -> GivenRows | None:
