@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from any2vec import AttributedGraph, Embeddings, NeighborLoader, write_graph
-from any2vec.errors import DataError
+from any2vec import AttributedGraph, Embeddings, GraphOptions, NeighborLoader, write_graph
+from any2vec.errors import DataError, InputError
 from cli_runs import called
 
 PAPERS, AUTHORS, TOPICS = 4, 3, 2
@@ -74,6 +74,26 @@ def test_features_of_edges_are_left_out_and_said(tmp_path: Path) -> None:
     write_graph(data, tmp_path / "meant", edge_features=False)
     rows = np.arange(8, dtype=np.float32)[:, None]
     assert write_graph(data, tmp_path / "own", edge_features=rows).num_edge_features == 1
+
+
+def test_weights_of_pyg_data_are_read_as_the_options_say(tmp_path: Path) -> None:
+    torch, pyg = pytest.importorskip("torch"), pytest.importorskip("torch_geometric.data")
+    data = pyg.Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+    weighted, plain = GraphOptions(weighted=True), GraphOptions(weighted=False)
+    with pytest.raises(DataError, match="has no edge_weight"):
+        write_graph(data, tmp_path / "none", graph=weighted)
+    data.edge_weight = torch.tensor([0.5, 2.0])
+    for name, options in (("guessed", None), ("weighted", weighted)):
+        assert write_graph(data, tmp_path / name, graph=options).csr.weights.tolist() == [0.5, 2.0]
+    assert not len(write_graph(data, tmp_path / "plain", graph=plain).csr.weights)
+    typed = hetero(paper=5)
+    typed["paper", "by", "author"].edge_weight = torch.ones(4)
+    with pytest.warns(UserWarning, match="edge_weight of paper__by__author is left out") as found:
+        graph = write_graph(typed, tmp_path / "typed")
+    assert found[0].filename == __file__ and not len(graph.csr.weights)
+    write_graph(typed, tmp_path / "meant", graph=plain)
+    with pytest.raises(InputError, match="are not read"):
+        write_graph(typed, tmp_path / "asked", graph=weighted)
 
 
 def test_features_with_keys_go_to_the_nodes_of_these_keys(tmp_path: Path) -> None:

@@ -170,9 +170,9 @@ def of_hetero(data: Any, has_labels: bool) -> tuple[EdgeSource, dict[str, Any]]:
     return layout.source()
 
 
-def with_edge_attr(data: Any) -> list[str]:
-    """Relations of a `HeteroData`, as `of_hetero` names them, whose edges have features."""
-    return ["__".join(kind) for kind in data.edge_types if data[kind].get("edge_attr") is not None]
+def with_attribute(data: Any, name: str) -> list[str]:
+    """Relations of a `HeteroData`, as `of_hetero` names them, whose edges have such an attribute."""
+    return ["__".join(kind) for kind in data.edge_types if data[kind].get(name) is not None]
 
 
 def is_ogb(source: Any) -> bool:

@@ -14,15 +14,20 @@ from any2vec.data.attributed.tensors import as_numpy, edges_of
 from any2vec.errors import DataError
 
 
-def of_pyg(data: Any) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], int, dict[str, Any]]:
+def of_pyg(
+    data: Any, is_weighted: bool | None = None
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], int, dict[str, Any]]:
     """((src, dst, weights, types), number of nodes, features, labels, split and features of edges where it has
-    them) of a `Data`.
+    them) of a `Data`. is_weighted: edges need weights; False: these are left out; None: where there are some.
 
     Raises:
         DataError: edges are none, or outside the nodes; their weights or types are none.
     """
     src, dst, num_nodes = edges_of(data)
-    weights, types = as_numpy(getattr(data, "edge_weight", None)), as_numpy(getattr(data, "edge_type", None))
+    weights = None if is_weighted is False else as_numpy(getattr(data, "edge_weight", None))
+    if is_weighted and weights is None:
+        raise DataError("The PyG data has no edge_weight; name the weights so, or leave out weighted=True.")
+    types = as_numpy(getattr(data, "edge_type", None))
     if types is not None and types.size:
         low, high = types.min(), types.max()
         if types.dtype.kind not in "iu" or not 0 <= low <= high < MAX_RELATIONS:
