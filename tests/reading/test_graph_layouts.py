@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from any2vec import AttributedGraph, Embeddings, GraphOptions, NeighborLoader, write_graph
+from any2vec import AttributedGraph, Embeddings, GraphOptions, GraphSAGE, NeighborLoader, write_graph
 from any2vec.errors import DataError, InputError
+from any2vec.tasks.graphs.prepare import prepare_graph
 from cli_runs import called
 
 PAPERS, AUTHORS, TOPICS = 4, 3, 2
@@ -252,3 +253,23 @@ def test_damaged_files_of_ogb_are_refused(tmp_path: Path, change: Any, says: str
     with pytest.raises(DataError, match=says):
         write_graph(folder, tmp_path / "graph")
     assert not (tmp_path / "graph").exists()
+
+
+@pytest.mark.parametrize("objective", ["links", "unsupervised"])
+def test_classes_and_masks_that_nothing_learns_may_be_anything(objective: Any) -> None:
+    torch, pyg = pytest.importorskip("torch"), pytest.importorskip("torch_geometric.data")
+    model = GraphSAGE(hidden=4, fanouts="2,2", objective=objective)
+    ends = torch.from_numpy(np.random.default_rng(0).integers(0, 40, (2, 200)))
+    data = pyg.Data(x=torch.ones(40, 3), edge_index=ends, y=torch.arange(40))
+    data.train_mask = torch.arange(40) < 20
+    assert {"labels", "splits"} <= set(prepare_graph(model, data, None, None, None).graph.metadata["arrays"])
+    data.y = torch.linspace(0, 1, 40)
+    for mask in (data.train_mask, torch.ones(40), torch.ones(40, 2), torch.ones(3, dtype=torch.bool)):
+        data.train_mask = mask
+        found = prepare_graph(model, data, None, None, None).graph
+        assert found.labels is None and not len(found.splits)
+    typed = pyg.HeteroData({"paper": {"x": data.x, "y": data.y, "train_mask": torch.ones(40)}})
+    typed["paper", "cites", "paper"].edge_index = ends
+    assert prepare_graph(model, typed, None, None, None).graph.labels is None
+    with pytest.raises(DataError, match="labels must be"):
+        prepare_graph(GraphSAGE(), data, None, None, None)

@@ -125,7 +125,7 @@ def _laid(source: Any, reading: GraphOptions, options: BuildOptions) -> tuple[Ed
     if hasattr(source, "edge_index") and hasattr(source, "to_dict"):
         from any2vec.tasks.graphs.objects import of_pyg
 
-        pieces, num_nodes, own = of_pyg(source, reading.weighted)
+        pieces, num_nodes, own = of_pyg(source, reading.weighted, options.split is None)
         return EdgeSource(Nodes(num_nodes), lambda: iter([pieces]), True, "The PyG data"), own
     from any2vec.tasks.graphs.layouts import is_ogb, of_hetero, of_ogb
 
@@ -134,7 +134,7 @@ def _laid(source: Any, reading: GraphOptions, options: BuildOptions) -> tuple[Ed
         raise InputError("Weights of edges of HeteroData and OGB's folders are not read; leave out weighted=True.")
     if is_typed:
         _say_left_out(source, reading, options)
-        return of_hetero(source, options.labels is None)
+        return of_hetero(source, options.labels is None, options.split is None)
     return of_ogb(Path(source), reading.directed) if is_folder else None
 
 

@@ -42,12 +42,11 @@ class _Layout:
     """part of the split -> type -> bool (K,)"""
     edges: dict[str, tuple[str, str, np.ndarray]] = field(default_factory=dict)
     """relation -> (type of sources, type of targets, integers (2, edges))"""
-    has_labels: bool = True
-    """whether classes are to come along"""
 
-    def source(self) -> tuple[EdgeSource, dict[str, Any]]:
-        """(the edges, and features, labels and split where there are some)."""
-        own: dict[str, Any] = {"labels": self._labels(), "split": self._split(), "features": None}
+    def source(self, has_labels: bool = True, has_split: bool = True) -> tuple[EdgeSource, dict[str, Any]]:
+        """(the edges, and features, and labels and split where they are to come along and there are some)."""
+        own: dict[str, Any] = {"features": None, "labels": self._labels() if has_labels else None}
+        own["split"] = self._split() if has_split else None
         if self.features:
             own["features"] = OpenFeatures(None, StackedFeatures(self.sizes, self.features, self.name), self.name)
         for relation, (src, dst, ends) in self.edges.items():
@@ -76,7 +75,7 @@ class _Layout:
                 raise DataError(f"{self.name}: edges of {relation} lead outside the {num:,} nodes of {kind}.")
 
     def _labels(self) -> np.ndarray | None:
-        if not (self.labels and self.has_labels):
+        if not self.labels:
             return None
         if len(self.labels) > 1:
             raise DataError(
@@ -142,9 +141,9 @@ class StackedFeatures:
         return found
 
 
-def of_hetero(data: Any, has_labels: bool) -> tuple[EdgeSource, dict[str, Any]]:
-    """Of a `HeteroData`: types of nodes in its order; relations `source__relation__target`; x, masks, and y where
-    classes are to come along.
+def of_hetero(data: Any, has_labels: bool, has_split: bool) -> tuple[EdgeSource, dict[str, Any]]:
+    """Of a `HeteroData`: types of nodes in its order; relations `source__relation__target`; x, and y and masks where
+    they are to come along.
 
     Raises:
         DataError: a type has no number of nodes, edges lead outside, or parts do not fit.
@@ -154,7 +153,7 @@ def of_hetero(data: Any, has_labels: bool) -> tuple[EdgeSource, dict[str, Any]]:
         if data[kind].num_nodes is None:
             raise DataError(f"The PyG data does not tell how many nodes of {kind} there are; give them x or num_nodes.")
         sizes[kind] = int(data[kind].num_nodes)
-    layout = _Layout("The PyG data", sizes, has_labels=has_labels)
+    layout = _Layout("The PyG data", sizes)
     for kind in sizes:
         for name, parts in (("x", layout.features), ("y", layout.labels)):
             if (found := as_numpy(data[kind].get(name))) is not None:
@@ -167,7 +166,7 @@ def of_hetero(data: Any, has_labels: bool) -> tuple[EdgeSource, dict[str, Any]]:
         if ends is None:
             raise DataError(f"The PyG data has no edge_index of {src}, {relation}, {dst}.")
         layout.edges[f"{src}__{relation}__{dst}"] = (src, dst, ends)
-    return layout.source()
+    return layout.source(has_labels, has_split)
 
 
 def with_attribute(data: Any, name: str) -> list[str]:

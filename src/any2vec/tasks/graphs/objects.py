@@ -15,10 +15,11 @@ from any2vec.errors import DataError
 
 
 def of_pyg(
-    data: Any, is_weighted: bool | None = None
+    data: Any, is_weighted: bool | None = None, has_split: bool = True
 ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], int, dict[str, Any]]:
     """((src, dst, weights, types), number of nodes, features, labels, split and features of edges where it has
     them) of a `Data`. is_weighted: edges need weights; False: these are left out; None: where there are some.
+    has_split: masks come along.
 
     Raises:
         DataError: edges are none, or outside the nodes; their weights or types are none.
@@ -53,7 +54,8 @@ def of_pyg(
             stacklevel=4,
         )
     masks = {part: as_numpy(getattr(data, f"{part}_mask", None)) for part in SPLITS}
-    own["split"] = _splits({part: mask for part, mask in masks.items() if mask is not None}, num_nodes)
+    given = {part: mask for part, mask in masks.items() if mask is not None}
+    own["split"] = _splits(given, num_nodes) if has_split else None
     return pieces, num_nodes, own
 
 
