@@ -273,3 +273,19 @@ def test_classes_and_masks_that_nothing_learns_may_be_anything(objective: Any) -
     assert prepare_graph(model, typed, None, None, None).graph.labels is None
     with pytest.raises(DataError, match="labels must be"):
         prepare_graph(GraphSAGE(), data, None, None, None)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CS:UserWarning")
+@pytest.mark.parametrize("form", ["coo", "csr", "csc", "bfloat16", "sparse bfloat16"])
+def test_features_in_sparse_tensors_and_bfloat16_are_read(tmp_path: Path, form: str) -> None:
+    torch, pyg = pytest.importorskip("torch"), pytest.importorskip("torch_geometric.data")
+    rows = np.array([[0, 2.5, 0], [0, 0, 0], [-1, 0, 4]], np.float32)
+    x = torch.from_numpy(rows)
+    x = x.bfloat16() if "bfloat16" in form else x
+    x = {"csr": x.to_sparse_csr, "csc": x.to_sparse_csc, "bfloat16": x.clone}.get(form, x.to_sparse)()
+    ends = torch.tensor([[0, 1], [1, 2]])
+    typed = pyg.HeteroData({"paper": {"x": x, "num_nodes": 3}})
+    typed["paper", "cites", "paper"].edge_index = ends
+    for name, data in (("plain", pyg.Data(x=x, edge_index=ends, num_nodes=3)), ("typed", typed)):
+        features = write_graph(data, tmp_path / name).features
+        assert features is not None and np.array_equal(features.take(np.arange(3)), rows)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from any2vec.data.attributed.graph import SPLITS
 from any2vec.data.attributed.tensors import as_numpy
@@ -119,7 +120,7 @@ class StackedFeatures:
 
     def __init__(self, sizes: Mapping[str, int], features: Mapping[str, Any], name: str) -> None:
         for kind, rows in features.items():
-            if rows.ndim != 2 or rows.dtype.kind not in "fiub" or len(rows) != sizes[kind]:
+            if rows.ndim != 2 or rows.dtype.kind not in "fiub" or rows.shape[0] != sizes[kind]:
                 raise DataError(f"{name}: features of {kind} must be numbers, a row for each of {sizes[kind]:,} nodes.")
         widths = {kind: rows.shape[1] for kind, rows in features.items()}
         self._is_shared = len(set(widths.values())) == 1
@@ -135,6 +136,7 @@ class StackedFeatures:
                 low, high, width = max(start, first), min(stop, first + size), self._features[kind].shape[1]
                 if low < high:
                     part = self._features[kind][low - first : high - first]
+                    part = part.toarray() if sparse.issparse(part) else part
                     found[low - start : high - start, column : column + width] = part
                 column += 0 if self._is_shared else width
             first += size
