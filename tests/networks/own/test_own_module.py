@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import json
 import pickle
 import sys
 from pathlib import Path
@@ -23,9 +24,10 @@ from typer.testing import CliRunner
 import any2vec
 from any2vec import InputError, NetworkClassifier, OwnModule
 from any2vec.cli.app import app
+from any2vec.formats.safetensors_file import write_safetensors
 from any2vec.models.modules.imported import factory_at
 from any2vec.models.modules.network import ModuleNetwork
-from any2vec.models.networks.config.base import GraphNetwork
+from any2vec.models.networks.config.base import NETWORK, GraphNetwork
 
 PLACE = "tests.networks.own.own_modules:Residual"
 ARGUMENTS = '{"hidden": 8}'
@@ -158,6 +160,23 @@ def test_layers_leave_out_what_seeds_do_not_need(
         whole = trained(graph, model, epochs=2)
     for name, value in weights(found).items():
         np.testing.assert_allclose(value, weights(whole)[name], atol=1e-4)
+
+
+def test_buffers_are_kept_in_their_own_types(graph: any2vec.AttributedGraph, tmp_path: Path) -> None:
+    place = PLACE.replace("Residual", "Salted")
+    model = module(module=place, module_args="{}", fanouts="4")
+    result = trained(graph, model, epochs=1, out=tmp_path / "run")
+    loaded = NetworkClassifier.load(tmp_path / "run", module=place)
+    assert loaded.weights["module.salt"].dtype == np.int64 and loaded.weights["module.fine"].dtype == np.float64
+    assert np.array_equal(loaded.score(graph)[1], result.scorer.score(graph)[1])
+    with (tmp_path / "run" / NETWORK).open("wb") as file:  # as former versions wrote it
+        former = {name: array.astype(np.float32) for name, array in loaded.weights.items()}
+        about = {
+            "model": model.as_dict(), "num_features": graph.num_features, "classes": graph.classes,
+            "is_multi_label": False,
+        }  # fmt: skip
+        write_safetensors(file, former, "float32", {"any2vec": json.dumps(about)})
+    assert NetworkClassifier.load(tmp_path / "run", module=place).score(graph)[1].shape == (90, 3)
 
 
 def test_what_cannot_be_cut_trains_and_says_so(graph: any2vec.AttributedGraph) -> None:
