@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from any2vec.checks import parse_json
 from any2vec.data.io.folder_lock import is_locked
@@ -164,7 +164,7 @@ def _seconds_left(record: dict[str, Any]) -> float | None:
     return float(seconds * (1 - share) / share)
 
 
-def _is_finite(value: Any) -> bool:
+def _is_finite(value: Any) -> TypeGuard[float]:
     """Whether it is a number that a float can hold."""
     try:
         return isinstance(value, int | float) and math.isfinite(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from html import escape
-from typing import Any
+from typing import Any, TypeGuard
 
 from any2vec.units import size
 
@@ -120,6 +120,6 @@ def value_text(name: str, value: Any) -> str:
     return str(value)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """Whether it is one; yes and no are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
