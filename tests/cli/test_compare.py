@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,8 @@ def test_names_of_runs_and_of_data_stand_as_they_are(
     text = write_comparison(found, tmp_path / "page.html").read_text()
     assert "<th>_old</th><th>dim_64_bytes</th>" in text
     assert "<td>nodes a_bytes bytes.tsv log loss</td><td>0.25</td><td>0.25</td>" in text
+    said = done("compare", *(str(tmp_path / name) for name in names))
+    assert re.search(r"a_bytes bytes.tsv log loss +0\.2500 +0\.2500", said)
     drawn: list[Any] = []
     monkeypatch.setattr(figures, "_png", lambda figure: (drawn.append(figure), b"")[-1])
     figures.draw_runs(list(found.curves.items()), figures.LIGHT)
