@@ -63,6 +63,34 @@ def test_text_of_every_form(text: str, tmp_path: Path) -> None:
     check(read_triples(str(packed)))
 
 
+@pytest.mark.parametrize("header", ["head tail relation", "source target type", "Src dst weight"])
+@pytest.mark.parametrize("mark", ["\t", ",", " "])
+def test_a_header_says_which_column_is_which(header: str, mark: str, tmp_path: Path) -> None:
+    rows = [header.split(), *((head, tail, relation) for head, relation, tail in FAMILY)]
+    path = tmp_path / "family.txt"
+    path.write_text("".join(mark.join(row) + "\n" for row in rows))
+    check(read_triples(path))
+    check(read_triples(path, is_relation_last=True))
+    path.write_text("".join(mark.join(row) + "\n" for row in [("relation", "head", "tail"), ("knows", "a", "b")]))
+    assert list(read_triples(path, TripleOptions(header=True)).entities) == ["a", "b"]
+
+
+@pytest.mark.parametrize("rows", ["s r t\nt p o\n", "s r t\na r b\n", "s t\nt u\n"])
+def test_a_triple_like_a_header_stays(rows: str, tmp_path: Path) -> None:
+    path = tmp_path / "letters.txt"
+    path.write_text(rows)
+    assert len(read_triples(path)) == 2 and next(iter(read_triples(path).entities)) == "s"
+
+
+def test_a_table_without_relations_by_name_is_asked_about() -> None:
+    columns = {"source": ["a"], "target": ["b"], "type": ["knows"]}
+    with pytest.raises(DataError, match=r"no column of relations .* use_columns: source,RELATION,target"):
+        read_triples(columns)
+    found = read_triples(columns, TripleOptions(use_columns="source,type,target"))
+    middle = read_triples({name: columns[name] for name in ("source", "type", "target")})
+    assert list(found.relations) == list(middle.relations) == ["knows"]
+
+
 def test_tables_and_lists(tmp_path: Path) -> None:
     heads, relations, tails = map(list, zip(*FAMILY, strict=True))
     table = pa.table({"tail": tails, "weight": [1.0] * 4, "head": heads, "relation": relations})

@@ -177,7 +177,7 @@ def read_triples(
     if isinstance(source, Triples):
         return source if known is None else _in_rows_of(source, known)
     with TripleStack(cache_root(cache_dir) / "triples") as stack:
-        pieces = triple_columns(source, options, progress, is_of_training)
+        pieces = triple_columns(source, options, progress, is_of_training, is_relation_last)
         return _encoded(map(_with_relation_last, pieces) if is_relation_last else pieces, known, stack)
 
 
@@ -202,9 +202,13 @@ def _in_rows_of(found: Triples, known: Triples) -> Triples:
 
 
 def triple_columns(
-    source: Any, options: TripleOptions, progress: ProgressCall | None, is_of_training: bool = False
-) -> Iterator[TripleColumns]:
-    """Columns of names, a piece at a time, of whatever `read_triples` takes but folders; raises as it does."""
+    source: Any, options: TripleOptions, progress: ProgressCall | None, is_of_training: bool = False,
+    is_as_given: bool = False,
+) -> Iterator[TripleColumns]:  # fmt: skip
+    """Columns of names, a piece at a time, of whatever `read_triples` takes but folders; raises as it does.
+
+    is_as_given: columns of text stand as they do there, whatever a header says.
+    """
     if isinstance(source, str | Path):
         names = expand_inputs(str(source))
         if len(names) != 1:
@@ -213,7 +217,7 @@ def triple_columns(
             return _table_columns(names[0], form, options, is_of_training)
         if options.use_columns is not None and not is_of_training:
             raise InputError(f"use_columns is for tables, and {names[0]} is text, whose first ones are read.")
-        return read_triple_text(names[0], options, progress, is_of_training)
+        return read_triple_text(names[0], options, progress, is_of_training, is_by_header=not is_as_given)
     return _table_columns(source, None, options, is_of_training) if is_table(source) else _list_columns(source)
 
 
@@ -226,6 +230,11 @@ def _chosen(names: list[str], name: str, use_columns: str | None) -> list[str]:
         return list(filter(None, usual))
     if len(names) < 2:
         raise DataError(f"{name} has {len(names)} column; a triple has three: head, relation and tail.")
+    if usual[0] and usual[2] and [usual[0], usual[2]] != names[:3:2]:
+        raise DataError(
+            f"{name} has heads in column {usual[0]} and tails in {usual[2]}, and no column of relations by its name; "
+            f"say which with use_columns: {usual[0]},RELATION,{usual[2]}, or {usual[0]},{usual[2]} for one relation."
+        )
     return names[:3]
 
 
