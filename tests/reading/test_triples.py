@@ -105,6 +105,7 @@ def test_tables_and_lists(tmp_path: Path) -> None:
         check(found)
         assert found.report.ignored_columns == 1
     check(read_triples(FAMILY))
+    check(read_triples(np.array(FAMILY).astype("S")))
 
 
 @pytest.mark.parametrize(
@@ -114,6 +115,7 @@ def test_tables_and_lists(tmp_path: Path) -> None:
         ({"head": ["a", None], "tail": ["b", "c"]}, "The StreamTable has empty values in column head"),
         ({"head": ["a"], "tail": [0.5]}, "The StreamTable has double in column tail; names are strings or integers"),
         ({"head": pa.array([], pa.string()), "tail": pa.array([], pa.string())}, "The StreamTable holds no triples"),
+        ({"head": ["a", ""], "tail": ["b", "c"]}, "The StreamTable: row 2 has nothing in column head"),
         ({"head": pa.array([b"\xff"]), "tail": ["b"]}, "The StreamTable cannot be read as a table .*UTF8"),
     ],
 )
@@ -235,6 +237,11 @@ def test_a_file_that_is_cut_is_reported(tmp_path: Path) -> None:
         ([], DataError, "no triples"),
         ([("a", "b"), ("a", "r", "b")], DataError, "three names each"),
         (7, InputError, "got int"),
+        ([("a", "r", "b"), ("a", "r", None)], DataError, "Triple 2 has None for a name; names are strings or integers"),
+        ([("a", "r", "b"), (float("nan"), "r", "b")], DataError, "Triple 2 has nan for a name"),
+        (np.array([[0.0, 1.0, 2.0]]), DataError, "Triple 1 has 0.0 for a name"),
+        ([("a", "r", "b"), ("a", "", "b")], DataError, "Triple 2 has '' for a name"),
+        ((np.array(["a"]), np.array([b""]), np.array(["b"])), DataError, "Triple 1 has b'' for a name"),
         ("nowhere.tsv", DataError, "nowhere.tsv"),
     ],
 )

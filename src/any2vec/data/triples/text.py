@@ -5,7 +5,7 @@ Lines may end in CR LF. Blank lines are skipped, and lines of comments, wherever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -69,7 +69,7 @@ def read_triple_text(
         columns = read(piece)
         if has_header and not piece.rows:
             columns = columns._replace(columns=[column.slice(1) for column in columns.columns])
-        _check_full(columns.columns, name, piece.rows or int(has_header))
+        check_full(columns.columns, name, piece.rows or int(has_header))
         piece.read += len(columns.columns[0]) + has_header * (not piece.rows)
         found += len(columns.columns[0])
         if len(columns.columns) == 3:
@@ -214,17 +214,15 @@ def _matched(piece: _Piece, pattern: str, wanted: str) -> list[Any]:
     return [column.cast(pa.large_string()) for column in found.flatten()]
 
 
-def _check_full(columns: list[Any], name: str, before: int) -> None:
-    """Raise DataError for an empty name; before: rows of the file before these."""
+def check_full(columns: list[Any], name: str, before: int, labels: Sequence[Any] = (1, 2, 3)) -> None:
+    """Raise DataError for an empty name; before: rows of the file before these, labels: what columns are called."""
     from any2vec.data.io.arrow import pc
 
-    for number, column in enumerate(columns):
+    for label, column in zip(labels, columns, strict=False):
         is_empty = pc.equal(pc.utf8_length(column), 0).to_numpy(zero_copy_only=False)
         if is_empty.any():
             place = before + int(np.argmax(is_empty)) + 1
-            raise DataError(
-                f"{display(name)}: row {place} has nothing in column {number + 1}; a triple has three names."
-            )
+            raise DataError(f"{display(name)}: row {place} has nothing in column {label}; a triple has three names.")
 
 
 def _shown(line: str) -> str:

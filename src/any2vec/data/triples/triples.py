@@ -23,7 +23,7 @@ from any2vec.data.io.files import expand_inputs, form_of, is_table
 from any2vec.data.io.storage import atomic_folder, read_meta, write_json
 from any2vec.data.options import ProgressCall, TripleOptions, chosen_columns, columns_there, usual_columns
 from any2vec.data.triples.rows import KnownRows, TripleStack, num_duplicates
-from any2vec.data.triples.text import HEADS, RELATIONS, TAILS, TripleColumns, read_triple_text
+from any2vec.data.triples.text import HEADS, RELATIONS, TAILS, TripleColumns, check_full, read_triple_text
 from any2vec.data.vocab.found_texts import FoundTexts
 from any2vec.data.vocab.user_keys import INTEGERS, text_of
 from any2vec.data.vocab.vocabulary import Keys, open_array
@@ -36,6 +36,8 @@ LINK = "linked"
 """the relation of edges that have none"""
 _COLUMNS = ("head", "relation", "tail")
 _KEYS = ("entity", "relation")
+_MISSING = ("NAType", "NaTType")
+"""types of pandas, of values that are missing"""
 _TABLE_ROWS = 1 << 20
 """of a table that are read at a time"""
 
@@ -247,7 +249,7 @@ def _table_columns(
     name, names = table.name, table.names
     asked = columns_there(options.use_columns, names) if is_of_training else options.use_columns
     chosen = _chosen(names, name, asked)
-    is_empty = True
+    num_rows = 0
     for batch in table.batches(chosen, _TABLE_ROWS):
         columns = []
         integers = [pa.types.is_integer(batch[column].type) for column in chosen]
@@ -258,9 +260,10 @@ def _table_columns(
                 raise DataError(f"{name} has {found.type} in column {column}; names are strings or integers.")
             with table.errors():
                 columns.append(found.cast(pa.large_string()))
-        is_empty &= not len(columns[0])
+        check_full(columns, name, num_rows, chosen)
+        num_rows += len(columns[0])
         yield TripleColumns(columns, len(names) - len(chosen), are_integers=_of_sides(integers))
-    if is_empty:
+    if not num_rows:
         raise DataError(f"{name} holds no triples; give at least one.")
 
 
@@ -291,11 +294,27 @@ def _list_columns(source: Any) -> Iterator[TripleColumns]:
         raise DataError(f"Triples have three names each, edges two; got rows of {sorted(sizes)}.")
     if not columns or not columns[0]:
         raise DataError("There are no triples; give at least one.")
-    if any(name is None for column in columns for name in column):
-        raise DataError("A triple has None for a name; leave such triples out.")
+    texts = [pa.array(_texts(column), pa.large_string()) for column in columns]
+    for text, column in zip(texts, columns, strict=True):
+        if text.null_count:
+            row = int(np.argmax(text.is_null().to_numpy(zero_copy_only=False)))
+            raise DataError(
+                f"Triple {row + 1:,} has {column[row]!r} for a name; names are strings or integers: leave it out."
+            )
     integers = [all(text_of(name) and not isinstance(name, str) for name in column) for column in columns]
-    texts = [pa.array(list(map(str, column)), pa.large_string()) for column in columns]
     yield TripleColumns(texts, are_integers=_of_sides(integers))
+
+
+def _texts(column: list[Any]) -> list[str | None]:
+    """Names as text; None for what is empty, missing, or a number with a fraction."""
+    if not {*map(type, column)} <= {str, int}:
+        column = [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in column]
+        column = ["" if _is_missing(name) else name for name in column]
+    return [str(name) or None for name in column]
+
+
+def _is_missing(name: Any) -> bool:
+    return name is None or isinstance(name, float | np.floating) or type(name).__name__ in _MISSING
 
 
 def _encoded(pieces: Iterable[TripleColumns], known: Triples | None, stack: TripleStack) -> Triples:
