@@ -43,6 +43,8 @@ def lines(mark: str, end: str = "\n") -> str:
         lines("\t", "\r\n"),
         lines(","),
         lines(";"),
+        lines(", "),
+        lines(" ; "),
         lines(" "),
         "head\trelation\ttail\n" + lines("\t"),
         "# of a family\n\n" + lines("\t"),
@@ -80,6 +82,16 @@ def test_a_triple_like_a_header_stays(rows: str, tmp_path: Path) -> None:
     path = tmp_path / "letters.txt"
     path.write_text(rows)
     assert len(read_triples(path)) == 2 and next(iter(read_triples(path).entities)) == "s"
+
+
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_a_first_line_may_have_the_delimiter_in_quotes(mark: str, tmp_path: Path) -> None:
+    path = tmp_path / "quoted.csv"
+    path.write_text(f'"Smith{mark} Ann"{mark}likes{mark}b\n"b"{mark}likes{mark}c\n')
+    assert list(read_triples(path).entities) == [f"Smith{mark} Ann", "b", "c"]
+    path.write_text(f"a{mark}likes{mark} \n")
+    with pytest.raises(DataError, match="row 1 has nothing in column 3"):
+        read_triples(path)
 
 
 def test_a_table_without_relations_by_name_is_asked_about() -> None:

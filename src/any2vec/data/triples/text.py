@@ -5,6 +5,7 @@ Lines may end in CR LF. Blank lines are skipped, and lines of comments, wherever
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,8 @@ COMMENT = "#"
 RELATIONS = {"relation", "predicate", "rel", "r", "p", "edge_type", "relation_id"}
 HEADS = {"head", "subject", "src", "source", "h", "s", "from", "entity1", "head_id"}
 TAILS = {"tail", "object", "dst", "target", "t", "o", "to", "entity2", "tail_id"}
+_WITH_QUOTES = ",;"
+"""delimiters of text whose fields may stand in double quotes"""
 _SHOWN = 60
 _PIECE = 1 << 24
 """bytes of text that are read at a time"""
@@ -105,7 +108,12 @@ def _reader(
 
 
 def _fields(line: str, mark: str) -> list[str]:
-    return line.split() if mark == " " else line.split(mark)
+    if mark == " ":
+        return line.split()
+    try:
+        return next(csv.reader([line], delimiter=mark)) if mark in _WITH_QUOTES and line else line.split(mark)
+    except csv.Error:  # a carriage return, or a field beyond its limit
+        return line.split(mark)
 
 
 @dataclass
@@ -161,10 +169,10 @@ def _order(header: list[str]) -> list[int]:
 
 def _separated(piece: _Piece, mark: str, num_columns: int) -> TripleColumns:
     """Columns of TSV, CSV and their kin."""
-    from any2vec.data.io.arrow import FieldCountError, arrow_errors, check_utf8, pa, split_lines
+    from any2vec.data.io.arrow import FieldCountError, arrow_errors, check_utf8, pa, pc, split_lines
 
     check_utf8(piece.text, piece.name)
-    chosen, quotes = list(range(min(3, num_columns))), mark in ",;"
+    chosen, quotes = list(range(min(3, num_columns))), mark in _WITH_QUOTES
     try:
         with arrow_errors(f"{display(piece.name)} cannot be read from line {piece.lines + 1:,} on"):
             columns = split_lines(piece.text, mark, num_columns, chosen, pa.large_string(), quotes=quotes)
@@ -174,6 +182,8 @@ def _separated(piece: _Piece, mark: str, num_columns: int) -> TripleColumns:
             f"{display(piece.name)}: line {number} has {wrong.num_fields} columns, not {num_columns}: "
             f"{_shown(wrong.text)}."
         ) from wrong
+    if quotes:  # such text often has a space behind the mark
+        columns = [pc.utf8_trim(column, characters=" ") for column in columns]
     return TripleColumns(columns, ignored_columns=max(0, num_columns - 3))
 
 
