@@ -86,12 +86,12 @@ def _table_rows(table: Any, options: TripleOptions) -> Iterator[list[Any]]:
             raise DataError(f"{reader.name} has no columns of head, relation and tail; name two of them at least.")
         usual = reader.names[:3]
     for batch in reader.batches([name for name in usual if name], _TABLE_ROWS):
-        columns = {name: [_name_of(value) for value in values.to_pylist()] for name, values in batch.items()}
+        columns = {name: [name_of(value) for value in values.to_pylist()] for name, values in batch.items()}
         size = len(next(iter(columns.values())))
         yield from map(list, zip(*(columns.get(name, [None] * size) for name in usual), strict=True))
 
 
-def _name_of(value: Any) -> Any:
+def name_of(value: Any) -> Any:
     """A name as it stands in a table: pandas turns integers beside missing ones into floats."""
     value = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     if isinstance(value, float):
