@@ -166,6 +166,23 @@ def test_what_cannot_be_cut_trains_and_says_so(graph: any2vec.AttributedGraph) -
     assert result.embeddings.vectors.shape == (90, 8)
 
 
+def cached(kind: str, **more: Any) -> Any:
+    """Makes a layer of PyG's that keeps the edges that it sees first."""
+    return lambda in_channels, out_channels: getattr(own_modules.pyg, kind)(in_channels, out_channels, **more)
+
+
+def test_kept_edges_are_those_of_the_full_graph(graph: any2vec.AttributedGraph) -> None:
+    """Or are not used: our kernel of GCNConv keeps none."""
+    whole = OwnModule(module=cached("SGConv", cached=True), sampling="full-graph", batch_size=1024)
+    assert "keeps the edges" in trained(graph, whole, epochs=1).summary["why_whole"]
+    runs = [
+        trained(graph, OwnModule(module=cached("GCNConv", cached=is_cached), fanouts="4", batch_size=8), epochs=2)
+        for is_cached in (True, False)
+    ]
+    for name, value in weights(runs[0]).items():
+        np.testing.assert_array_equal(value, weights(runs[1])[name])
+
+
 def test_on_the_command_line(graph: any2vec.AttributedGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of the current folder; the folder of a run imports nothing by itself."""
     monkeypatch.chdir(tmp_path)
@@ -219,6 +236,9 @@ BAD = [
     ({"module": own_modules.OnlyRows}, r"forward of .*OnlyRows fails .* called as forward\(x, edge_index\)"),
     ({"module": own_modules.NotANumber}, "gives values that are no numbers"),
     ({"module": own_modules.Residual, "fanouts": "5,5"}, "passes messages 3 times, and batches reach 2 hops"),
+    ({"module": cached("SGConv", cached=True)}, "sampling neighbors, and its SGConv has cached=True; give it cached=F"),
+    ({"module": cached("GCNConv", cached=True), "accelerate": False}, "GCNConv has cached=True; give"),
+    ({"module": cached("SGConv", cached=True), "sampling": "walks"}, "edges of their first batch with sampling walks"),
 ]
 
 
