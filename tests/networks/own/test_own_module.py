@@ -26,6 +26,8 @@ from any2vec.cli.app import app
 from any2vec.models.modules.imported import factory_at
 from any2vec.models.modules.network import ModuleNetwork
 from any2vec.models.networks.config.base import GraphNetwork
+from any2vec.models.networks.network import Block
+from any2vec.nn.aggregate import Neighbors
 
 PLACE = "tests.networks.own.own_modules:Residual"
 ARGUMENTS = '{"hidden": 8}'
@@ -181,6 +183,37 @@ def test_kept_edges_are_those_of_the_full_graph(graph: any2vec.AttributedGraph) 
     ]
     for name, value in weights(runs[0]).items():
         np.testing.assert_array_equal(value, weights(runs[1])[name])
+
+
+@pytest.mark.parametrize("kind", [nn.BatchNorm1d, own_modules.pyg.BatchNorm])
+def test_of_one_node_batch_normalization_goes_by_running_numbers(kind: Any) -> None:
+    class Normed(nn.Module):
+        def __init__(self, in_channels: int, out_channels: int) -> None:
+            super().__init__()
+            self.conv, self.norm = own_modules.pyg.SAGEConv(in_channels, out_channels), kind(out_channels)
+
+        def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> Any:
+            return self.norm(self.conv(x, edge_index))
+
+    network = ModuleNetwork(OwnModule(module=Normed, num_layers=1), 12, 3)
+    draws, before = torch.Generator(), copy.deepcopy(network.state_dict())
+
+    def found(num: int, draws: torch.Generator | None) -> torch.Tensor:
+        neighbors = Neighbors(np.zeros(num + 1, np.int64), np.empty(0, np.int32))
+        return network(torch.ones(num, 12), [Block(neighbors, torch.zeros(num, 1))], draws)
+
+    assert torch.equal(found(1, draws), found(1, None))
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    found(2, draws)
+    assert not all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+
+
+@pytest.mark.parametrize("sampling", ["cluster", "walks"])
+def test_subgraphs_whose_trial_is_one_node_train_batch_normalization(
+    graph: any2vec.AttributedGraph, sampling: Any
+) -> None:
+    result = trained(graph, module(fanouts=None, num_layers=3, sampling=sampling), epochs=1)
+    assert np.isfinite(result.summary["loss"])
 
 
 def test_on_the_command_line(graph: any2vec.AttributedGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,6 +113,8 @@ class ModuleNetwork(nn.Module):
             nodes = [block.num_targets for block in reversed(blocks)] + [len(x_MD)]
             more = _by_hop(nodes, [len(block.neighbors.neighbor_S) for block in reversed(blocks)])
         self.module.train(draws is not None)
+        if draws is not None and len(x_MD) == 1:
+            _norm_by_running(self.module)
         with torch.random.fork_rng(devices=[], enabled=draws is not None):
             if draws is not None:
                 torch.manual_seed(draws.initial_seed())
@@ -269,6 +271,13 @@ def _check_cached(module: nn.Module, model: OwnModule) -> None:
                 f"{model.sampling}, and its {name or type(layer).__name__} has cached=True; give it cached=False, or "
                 "--sampling full-graph."
             )
+
+
+def _norm_by_running(module: nn.Module) -> None:
+    """Let batch normalization go by its running numbers: of one row there is no variance."""
+    for part in module.modules():
+        if isinstance(part, nn.modules.batchnorm._BatchNorm):
+            part.eval()
 
 
 def _with_weights(module: nn.Module) -> list[nn.Module]:
