@@ -27,13 +27,9 @@ from any2vec.cli.app import app
 from any2vec.formats.safetensors_file import write_safetensors
 from any2vec.models.modules.imported import factory_at
 from any2vec.models.modules.network import ModuleNetwork
-<<<<<<< HEAD
 from any2vec.models.networks.config.base import NETWORK, GraphNetwork
-=======
-from any2vec.models.networks.config.base import GraphNetwork
 from any2vec.models.networks.network import Block
 from any2vec.nn.aggregate import Neighbors
->>>>>>> 884ec2fb45c07045e5671cf65123c5c5bfde0bdf
 
 PLACE = "tests.networks.own.own_modules:Residual"
 ARGUMENTS = '{"hidden": 8}'
