@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import any2vec
-from any2vec.report.compare import compare_runs
+from any2vec.errors import StorageError
+from any2vec.report import figures, write_report
+from any2vec.report.compare import compare_runs, write_comparison
 from any2vec.testing.planted_triples import PlantedTriples
 from cli_runs import done, refused
 
@@ -51,6 +55,26 @@ def test_tests_of_runs_stand_side_by_side(runs: list[Path], tmp_path: Path) -> N
         (tmp_path / name / "evaluation.jsonl").write_text(json.dumps(nodes) + "\n")
     found = compare_runs([tmp_path / "a", tmp_path / "b"])
     assert found.scores["accuracy, test nodes"] == found.scores["nodes y.tsv micro_f1"] == [0.5, 0.75]
+
+
+def test_names_of_runs_and_of_data_stand_as_they_are(
+    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["_old", "dim_64_bytes"]
+    for name in names:
+        shutil.copytree(runs[0], tmp_path / name)
+        score = {"task": "nodes", "data": "a_bytes bytes.tsv", "log_loss": 0.25}
+        (tmp_path / name / "evaluation.jsonl").write_text(json.dumps(score) + "\n")
+    found = compare_runs([tmp_path / name for name in names])
+    text = write_comparison(found, tmp_path / "page.html").read_text()
+    assert "<th>_old</th><th>dim_64_bytes</th>" in text
+    assert "<td>nodes a_bytes bytes.tsv log loss</td><td>0.25</td><td>0.25</td>" in text
+    said = done("compare", *(str(tmp_path / name) for name in names))
+    assert re.search(r"a_bytes bytes.tsv log loss +0\.2500 +0\.2500", said)
+    drawn: list[Any] = []
+    monkeypatch.setattr(figures, "_png", lambda figure: (drawn.append(figure), b"")[-1])
+    figures.draw_runs(list(found.curves.items()), figures.LIGHT)
+    assert [text.get_text() for text in drawn[0].axes[0].get_legend().get_texts()] == names
 
 
 def test_the_command(runs: list[Path], tmp_path: Path) -> None:
@@ -98,3 +122,23 @@ def test_a_stream_without_news_says_nothing_of_its_speed(runs: list[Path], tmp_p
     (tmp_path / "stream.json").write_text(json.dumps({"settings": {}, "summary": summary}))
     figures = compare_runs([runs[0], tmp_path]).figures
     assert "words_per_s" not in figures and figures["words"][1] == 9 and figures["items_per_s"][1] is None
+
+
+def test_the_speed_of_a_stream_is_that_of_all_its_processes(runs: list[Path], tmp_path: Path) -> None:
+    summary = {"words": 900, "words_per_s": 5.0, "train_seconds": 3.0}
+    (tmp_path / "stream.json").write_text(json.dumps({"settings": {}, "summary": summary}))
+    assert compare_runs([runs[0], tmp_path]).figures["words_per_s"][1] == 300.0
+
+
+def test_pictures_beside_the_page_of_a_comparison_are_not_of_a_report(runs: list[Path], tmp_path: Path) -> None:
+    page, mine = tmp_path / "page.html", tmp_path / "page-curves.png"
+    mine.write_text("mine")
+    write_comparison(compare_runs(runs), page)
+    for name in ("page-curves.png", "page-stages.png"):  # one that a report would replace, one that it would remove
+        mine = mine.replace(tmp_path / name)
+        with pytest.raises(StorageError, match=f"{name} exists and is not of a report"):
+            write_report(runs[0], page)
+        assert mine.read_text() == "mine"
+    mine.unlink()
+    write_report(runs[0], page)
+    write_report(runs[0], page)

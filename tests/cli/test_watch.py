@@ -100,6 +100,28 @@ def test_damaged_records_are_left_out_and_others_shown(run: Path) -> None:
     assert LiveRun(run).view().record["words"] == 50
 
 
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), -float("inf")])
+def test_values_that_cannot_be_drawn_are_left_out(run: Path, odd: float) -> None:
+    with (run / "progress.jsonl").open("a") as file:
+        file.write(record(30, loss=odd, words_per_s=odd, checkpoint_age=odd) + record(40, seconds=odd, progress=odd))
+        file.write(record(50, loss=odd, drift={"virus": odd}, sources={"a.log": {"words_per_s": odd}}))
+    view = LiveRun(run).view()
+    assert [value for _, value in view.curves["loss"]] == [3.25, 3.25]
+    assert [second for second, _ in view.curves["speed"]] == [2.0, 4.0, 10.0]
+    for options in (["--once"], ["--json"], []):
+        assert CliRunner().invoke(app, ["watch", str(run), *options]).exit_code == 0
+
+
+def test_a_browser_shows_a_record_without_figures(run: Path) -> None:
+    with (run / "progress.jsonl").open("a") as file:
+        odd = float("nan")
+        file.write(record(30) + record(12_300, loss=odd, words_per_s=odd, checkpoint_age=odd, drift={"virus": odd}))
+    with served(run) as server, Browser() as browser:
+        browser.open(server.address)
+        browser.wait("document.getElementById('tile-words') && document.querySelectorAll('#curves svg').length === 2")
+        assert browser.read("document.getElementById('state').textContent") == "ended"
+
+
 def test_a_log_of_any_length_makes_few_points_the_last_among_them(run: Path) -> None:
     (run / "progress.jsonl").write_text("".join(record(words) for words in range(10, 10 * (3 * POINTS + 2), 10)))
     points = LiveRun(run).view().curves["loss"]
@@ -179,7 +201,17 @@ def test_a_run_that_replaces_a_result_has_its_own_settings(run: Path) -> None:
     (run / "meta.json").touch()
     with FolderLock(run, "The run folder"):
         view = LiveRun(run).view()
-    assert view.about == {"model": {"name": "cbow"}} and view.state == "running"
+        assert view.about == {"model": {"name": "cbow"}} and view.state == "waiting" and not view.record
+        (run / "progress.new.jsonl").write_text(record(30))
+        view = LiveRun(run).view()
+        assert view.state == "running" and view.record["words"] == 30
+
+
+def test_a_run_whose_folder_is_gone_is_lost(run: Path) -> None:
+    live = LiveRun(run)
+    shutil.rmtree(run)
+    view = live.view()
+    assert view.state == "lost" and view.name == "run" and not view.record
 
 
 def test_folders_without_a_run_are_refused(tmp_path: Path) -> None:
@@ -285,6 +317,13 @@ def test_neighbors_come_from_the_newest_snapshot(run: Path) -> None:
         found = json.loads(asked(server.address + "nearest?word=a")[1])
         assert [key for key, _ in found["neighbors"]] == ["b", "c"]
         assert "nearest spellings" in json.loads(asked(server.address + "nearest?word=A")[1])["error"]
+
+
+def test_keys_of_clicks_that_never_occurred_are_no_neighbors(run: Path) -> None:
+    rows = np.array([[1, 0], [1, 0.1], [0, 1]], np.float32)
+    Embeddings(["a=1", "a=2", "a=3"], rows, None, [4, 0, 2], {"model": {"model": "deepfm"}}).save_into(run)
+    with served(run) as server:
+        assert [key for key, _ in server.nearest("a=1")["neighbors"]] == ["a=3"]
 
 
 def test_a_browser_reads_a_number_that_changes(run: Path) -> None:

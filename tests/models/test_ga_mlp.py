@@ -18,7 +18,7 @@ from any2vec.cluster.message import HEAD, PART, Message, encode
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.data.graph.augment import Own, PageRank, Powers, augment, multiply, normalized_adjacency
-from any2vec.errors import InputError, MessageError
+from any2vec.errors import DataError, InputError, MessageError
 from any2vec.models.layers.activation import activation
 from any2vec.models.layers.admm.blocks import Steps
 from any2vec.models.layers.admm.group import AdmmGroup
@@ -375,3 +375,10 @@ def test_features_of_any_size_are_scaled(tmp_path: Path) -> None:
         prepared = prepare_nodes(model, planted["edges"], options(planted), None, None, None)
         scaled, factor = prepared.scaled
         assert np.isfinite(scaled).all() and scaled.any() and 0 < factor < np.inf
+
+
+def test_a_split_with_another_part_is_refused(tmp_path: Path) -> None:
+    planted = plant(tmp_path)
+    nodes = options(planted, split={"train": [0, 31, 61], "valid": [1], "test": [2]})
+    with pytest.raises(DataError, match="has a part 'valid'; parts are train, val, test"):
+        prepare_nodes(any2vec.GAMLP(**SMALL), planted["edges"], nodes, None, None, None)

@@ -90,6 +90,27 @@ def test_triples_are_left_out_in_every_form(tmp_path: Path) -> None:
         scorer.predict("e1", "r0", exclude=5)  # type: ignore[arg-type]
 
 
+def test_what_leaves_out_nothing_is_refused(tmp_path: Path) -> None:
+    scorer = make(a2v.DistMult(dim=DIM), seed=1)
+    wanted = scorer.tails("e1", "r0", k=4)
+    names = [("e1", "r0", "nobody"), ("other", "r0", "e1")]
+    file = tmp_path / "tr.tsv"
+    file.write_text("".join("\t".join(triple) + "\n" for triple in names))
+    columns = {name: [triple[n] for triple in names] for n, name in enumerate(("head", "relation", "tail"))}
+    for exclude in (file, str(file), [file], columns, np.array(names), a2v.read_triples(names)):
+        with pytest.raises(DataError, match=r"None of the 2 excluded triples.* has the names of training"):
+            scorer.predict("e1", "r0", exclude=exclude)
+    assert scorer.predict("e1", "r0", k=4, exclude=names) == wanted
+    rows = np.array([(1, 0, 2), (1, 0, 3)])
+    for exclude in (rows, [rows], tuple(rows.T)):
+        with pytest.raises(InputError, match="integers are rows; give names, such as 'e0' and 'r0'"):
+            scorer.predict("e1", "r0", exclude=exclude)
+    numbered = TripleScorer(
+        scorer.model, range(NUM), range(RELATIONS), scorer.vectors, scorer.relation_vectors, scorer.triples
+    )
+    assert len(numbered.predict(1, 0, k=NUM, exclude=rows)) == NUM - 2
+
+
 def test_queries_of_a_table() -> None:
     pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     scorer = make(a2v.ComplEx(dim=DIM), seed=4)
@@ -123,7 +144,8 @@ def test_triples_are_scored_by_name(tmp_path: Path) -> None:
     assert scorer.score([]).shape == (0,)
     with pytest.raises(UnknownKeyError, match="The tail of triple 2 is not among the names"):
         scorer.score([names[0], ("e1", "r1", "nobody")])
-    for wrong in (5, [(1, 2)], [(0.5, 1, 2)], [None]):
+    shapes = (np.arange(3), np.zeros((2, 6), int), np.zeros((1, 1, 3), int), [(1, 2), (3, 4), (5, 6)])
+    for wrong in (5, [(1, 2)], [(0.5, 1, 2)], [None], *shapes):
         with pytest.raises(InputError, match="score takes triples of names"):
             scorer.score(wrong)
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from any2vec import AttributedGraph, NeighborLoader, write_graph
-from any2vec.errors import DataError
+from any2vec import AttributedGraph, Embeddings, GraphOptions, GraphSAGE, NeighborLoader, write_graph
+from any2vec.errors import DataError, InputError
+from any2vec.tasks.graphs.prepare import prepare_graph
 from cli_runs import called
 
 PAPERS, AUTHORS, TOPICS = 4, 3, 2
@@ -74,6 +75,42 @@ def test_features_of_edges_are_left_out_and_said(tmp_path: Path) -> None:
     write_graph(data, tmp_path / "meant", edge_features=False)
     rows = np.arange(8, dtype=np.float32)[:, None]
     assert write_graph(data, tmp_path / "own", edge_features=rows).num_edge_features == 1
+
+
+def test_weights_of_pyg_data_are_read_as_the_options_say(tmp_path: Path) -> None:
+    torch, pyg = pytest.importorskip("torch"), pytest.importorskip("torch_geometric.data")
+    data = pyg.Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+    weighted, plain = GraphOptions(weighted=True), GraphOptions(weighted=False)
+    with pytest.raises(DataError, match="has no edge_weight"):
+        write_graph(data, tmp_path / "none", graph=weighted)
+    data.edge_weight = torch.tensor([0.5, 2.0])
+    for name, options in (("guessed", None), ("weighted", weighted)):
+        assert write_graph(data, tmp_path / name, graph=options).csr.weights.tolist() == [0.5, 2.0]
+    assert not len(write_graph(data, tmp_path / "plain", graph=plain).csr.weights)
+    typed = hetero(paper=5)
+    typed["paper", "by", "author"].edge_weight = torch.ones(4)
+    with pytest.warns(UserWarning, match="edge_weight of paper__by__author is left out") as found:
+        graph = write_graph(typed, tmp_path / "typed")
+    assert found[0].filename == __file__ and not len(graph.csr.weights)
+    write_graph(typed, tmp_path / "meant", graph=plain)
+    with pytest.raises(InputError, match="are not read"):
+        write_graph(typed, tmp_path / "asked", graph=weighted)
+
+
+def test_features_with_keys_go_to_the_nodes_of_these_keys(tmp_path: Path) -> None:
+    torch, pyg = pytest.importorskip("torch"), pytest.importorskip("torch_geometric.data")
+    row_33 = np.eye(3, dtype=np.float32)
+    data = pyg.Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+    typed = pyg.HeteroData({"paper": {"num_nodes": 3}})
+    typed["paper", "cites", "paper"].edge_index = data.edge_index
+    for name, source in (("plain", data), ("typed", typed)):
+        for number, keys in enumerate(([2, 0, 1], ["2", "0", "1"])):
+            graph = write_graph(source, tmp_path / f"{name}{number}", features=Embeddings(keys, row_33))
+            assert graph.features is not None and np.array_equal(graph.features.take(np.arange(3)), row_33[[1, 2, 0]])
+    with pytest.raises(DataError, match="node '2' is not there"):
+        write_graph(data, tmp_path / "lacks", features=Embeddings([3, 0, 1], row_33))
+    with pytest.raises(DataError, match="4 rows for 3 nodes"):
+        write_graph(data, tmp_path / "more", features=Embeddings([2, 0, 1, 9], np.eye(4, dtype=np.float32)))
 
 
 def test_features_of_one_width_share_columns_and_others_do_not(tmp_path: Path) -> None:
@@ -216,3 +253,39 @@ def test_damaged_files_of_ogb_are_refused(tmp_path: Path, change: Any, says: str
     with pytest.raises(DataError, match=says):
         write_graph(folder, tmp_path / "graph")
     assert not (tmp_path / "graph").exists()
+
+
+@pytest.mark.parametrize("objective", ["links", "unsupervised"])
+def test_classes_and_masks_that_nothing_learns_may_be_anything(objective: Any) -> None:
+    torch, pyg = pytest.importorskip("torch"), pytest.importorskip("torch_geometric.data")
+    model = GraphSAGE(hidden=4, fanouts="2,2", objective=objective)
+    ends = torch.from_numpy(np.random.default_rng(0).integers(0, 40, (2, 200)))
+    data = pyg.Data(x=torch.ones(40, 3), edge_index=ends, y=torch.arange(40))
+    data.train_mask = torch.arange(40) < 20
+    assert {"labels", "splits"} <= set(prepare_graph(model, data, None, None, None).graph.metadata["arrays"])
+    data.y = torch.linspace(0, 1, 40)
+    for mask in (data.train_mask, torch.ones(40), torch.ones(40, 2), torch.ones(3, dtype=torch.bool)):
+        data.train_mask = mask
+        found = prepare_graph(model, data, None, None, None).graph
+        assert found.labels is None and not len(found.splits)
+    typed = pyg.HeteroData({"paper": {"x": data.x, "y": data.y, "train_mask": torch.ones(40)}})
+    typed["paper", "cites", "paper"].edge_index = ends
+    assert prepare_graph(model, typed, None, None, None).graph.labels is None
+    with pytest.raises(DataError, match="labels must be"):
+        prepare_graph(GraphSAGE(), data, None, None, None)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CS:UserWarning")
+@pytest.mark.parametrize("form", ["coo", "csr", "csc", "bfloat16", "sparse bfloat16"])
+def test_features_in_sparse_tensors_and_bfloat16_are_read(tmp_path: Path, form: str) -> None:
+    torch, pyg = pytest.importorskip("torch"), pytest.importorskip("torch_geometric.data")
+    rows = np.array([[0, 2.5, 0], [0, 0, 0], [-1, 0, 4]], np.float32)
+    x = torch.from_numpy(rows)
+    x = x.bfloat16() if "bfloat16" in form else x
+    x = {"csr": x.to_sparse_csr, "csc": x.to_sparse_csc, "bfloat16": x.clone}.get(form, x.to_sparse)()
+    ends = torch.tensor([[0, 1], [1, 2]])
+    typed = pyg.HeteroData({"paper": {"x": x, "num_nodes": 3}})
+    typed["paper", "cites", "paper"].edge_index = ends
+    for name, data in (("plain", pyg.Data(x=x, edge_index=ends, num_nodes=3)), ("typed", typed)):
+        features = write_graph(data, tmp_path / name).features
+        assert features is not None and np.array_equal(features.take(np.arange(3)), rows)

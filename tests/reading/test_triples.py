@@ -43,6 +43,8 @@ def lines(mark: str, end: str = "\n") -> str:
         lines("\t", "\r\n"),
         lines(","),
         lines(";"),
+        lines(", "),
+        lines(" ; "),
         lines(" "),
         "head\trelation\ttail\n" + lines("\t"),
         "# of a family\n\n" + lines("\t"),
@@ -63,6 +65,44 @@ def test_text_of_every_form(text: str, tmp_path: Path) -> None:
     check(read_triples(str(packed)))
 
 
+@pytest.mark.parametrize("header", ["head tail relation", "source target type", "Src dst weight"])
+@pytest.mark.parametrize("mark", ["\t", ",", " "])
+def test_a_header_says_which_column_is_which(header: str, mark: str, tmp_path: Path) -> None:
+    rows = [header.split(), *((head, tail, relation) for head, relation, tail in FAMILY)]
+    path = tmp_path / "family.txt"
+    path.write_text("".join(mark.join(row) + "\n" for row in rows))
+    check(read_triples(path))
+    check(read_triples(path, is_relation_last=True))
+    path.write_text("".join(mark.join(row) + "\n" for row in [("relation", "head", "tail"), ("knows", "a", "b")]))
+    assert list(read_triples(path, TripleOptions(header=True)).entities) == ["a", "b"]
+
+
+@pytest.mark.parametrize("rows", ["s r t\nt p o\n", "s r t\na r b\n", "s t\nt u\n"])
+def test_a_triple_like_a_header_stays(rows: str, tmp_path: Path) -> None:
+    path = tmp_path / "letters.txt"
+    path.write_text(rows)
+    assert len(read_triples(path)) == 2 and next(iter(read_triples(path).entities)) == "s"
+
+
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_a_first_line_may_have_the_delimiter_in_quotes(mark: str, tmp_path: Path) -> None:
+    path = tmp_path / "quoted.csv"
+    path.write_text(f'"Smith{mark} Ann"{mark}likes{mark}b\n"b"{mark}likes{mark}c\n')
+    assert list(read_triples(path).entities) == [f"Smith{mark} Ann", "b", "c"]
+    path.write_text(f"a{mark}likes{mark} \n")
+    with pytest.raises(DataError, match="row 1 has nothing in column 3"):
+        read_triples(path)
+
+
+def test_a_table_without_relations_by_name_is_asked_about() -> None:
+    columns = {"source": ["a"], "target": ["b"], "type": ["knows"]}
+    with pytest.raises(DataError, match=r"no column of relations .* use_columns: source,RELATION,target"):
+        read_triples(columns)
+    found = read_triples(columns, TripleOptions(use_columns="source,type,target"))
+    middle = read_triples({name: columns[name] for name in ("source", "type", "target")})
+    assert list(found.relations) == list(middle.relations) == ["knows"]
+
+
 def test_tables_and_lists(tmp_path: Path) -> None:
     heads, relations, tails = map(list, zip(*FAMILY, strict=True))
     table = pa.table({"tail": tails, "weight": [1.0] * 4, "head": heads, "relation": relations})
@@ -77,6 +117,7 @@ def test_tables_and_lists(tmp_path: Path) -> None:
         check(found)
         assert found.report.ignored_columns == 1
     check(read_triples(FAMILY))
+    check(read_triples(np.array(FAMILY).astype("S")))
 
 
 @pytest.mark.parametrize(
@@ -86,6 +127,7 @@ def test_tables_and_lists(tmp_path: Path) -> None:
         ({"head": ["a", None], "tail": ["b", "c"]}, "The StreamTable has empty values in column head"),
         ({"head": ["a"], "tail": [0.5]}, "The StreamTable has double in column tail; names are strings or integers"),
         ({"head": pa.array([], pa.string()), "tail": pa.array([], pa.string())}, "The StreamTable holds no triples"),
+        ({"head": ["a", ""], "tail": ["b", "c"]}, "The StreamTable: row 2 has nothing in column head"),
         ({"head": pa.array([b"\xff"]), "tail": ["b"]}, "The StreamTable cannot be read as a table .*UTF8"),
     ],
 )
@@ -207,6 +249,11 @@ def test_a_file_that_is_cut_is_reported(tmp_path: Path) -> None:
         ([], DataError, "no triples"),
         ([("a", "b"), ("a", "r", "b")], DataError, "three names each"),
         (7, InputError, "got int"),
+        ([("a", "r", "b"), ("a", "r", None)], DataError, "Triple 2 has None for a name; names are strings or integers"),
+        ([("a", "r", "b"), (float("nan"), "r", "b")], DataError, "Triple 2 has nan for a name"),
+        (np.array([[0.0, 1.0, 2.0]]), DataError, "Triple 1 has 0.0 for a name"),
+        ([("a", "r", "b"), ("a", "", "b")], DataError, "Triple 2 has '' for a name"),
+        ((np.array(["a"]), np.array([b""]), np.array(["b"])), DataError, "Triple 1 has b'' for a name"),
         ("nowhere.tsv", DataError, "nowhere.tsv"),
     ],
 )

@@ -125,6 +125,7 @@ def test_nodes_in_a_pipeline() -> None:
 def test_triples() -> None:
     planted = PlantedTriples(entities=100, relations=2, group=10)
     triples = [(f"e{h}", f"r{r}", f"e{t}") for h, r, t in planted.triples(0, 1200).tolist()]
+    pandas = pytest.importorskip("pandas")
     embedder = KGEmbedder(model="distmult", dim=8, epochs=8, threads=1)
     with pytest.raises(NotFittedError):
         embedder.predict([("e1", "r0")])
@@ -134,6 +135,13 @@ def test_triples() -> None:
     assert tails.tolist() == [embedder.scorer_.tails("e1", "r0", 1)[0][0], embedder.scorer_.tails("e2", "r1", 1)[0][0]]
     assert heads.tolist() == [embedder.scorer_.heads("r0", "e1", 1)[0][0]]
     assert embedder.score(triples[1000:]) == evaluate_triple_file(embedder.scorer_, triples[1000:]).mrr > 0.1
+    asked = {"side": ["e1", "e2"], "kind": ["r0", "r1"]}
+    turned = {"relation": ["r0", "r1"], "head": ["e1", "e2"], "tail": ["?", "?"]}
+    for table in (pandas.DataFrame(asked), asked, pandas.DataFrame(turned)):
+        assert embedder.predict(table).tolist() == tails.tolist()
+    for wrong in (["e1"], ["e1", "r0"], [("e1", "r0", "e2")], [("e1", None)], {"x": ["e1"]}, [5]):
+        with pytest.raises(InputError, match=r"a query for a tail is two names|queries for a tail have two"):
+            embedder.predict(wrong)
     columns = {name: [triple[n] for triple in triples] for n, name in ((0, "x"), (2, "y"), (1, "kind"))}
     train, test = ({name: part[cut] for name, part in columns.items()} for cut in (slice(1000), slice(1000, None)))
     named = KGEmbedder(model="distmult", dim=8, epochs=8, threads=1, use_columns="x,kind,y").fit(train)

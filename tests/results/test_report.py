@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ from PIL import Image
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.report import figures, write_report
+from any2vec.report.compare import compare_runs, write_comparison
 from any2vec.report.figures import LIGHT, draw_curves
 from any2vec.report.layout import clusters, flatten, place_labels
 from any2vec.report.page import SIGNATURE
-from any2vec.report.run import pictures_of, read_run
+from any2vec.report.run import pictures_of, read_json_lines, read_run
 from any2vec.report.tables import spell_name, value_text
 
 NASTY = ["<script>alert(1)</script>", "$x^2", "日本", "a" * 200, "&amp;", "'\"", "_under_", "tab\there", "\u202e", "🙂"]
@@ -100,6 +102,15 @@ def test_page_holds_everything_and_fetches_nothing(tmp_path: Path) -> None:
     for name in ("map", "curves"):
         with Image.open(run / f"report-{name}.png") as picture:
             assert picture.width == 1600 and len(picture.convert("RGB").getcolors(1 << 24)) > 5
+
+
+def test_evaluations_are_named_by_all_their_files(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", ["a", "b", "c"])
+    of_files = ("/x/a/test.tsv, /x/a/more.tsv", "/x/b/test.tsv")
+    found = [{"task": "similarity", "data": data, "spearman": 0.5} for data in of_files]
+    text = write_report(run, evaluation=found).read_text()
+    for heading in ("similarity · test.tsv, more.tsv", "similarity · test.tsv"):
+        assert f"<h3>{heading}</h3>" in text
 
 
 def test_memory_is_that_of_the_process_where_it_is_known(tmp_path: Path) -> None:
@@ -190,6 +201,43 @@ def test_a_stream_has_a_page(tmp_path: Path) -> None:
     log.write_text(log.read_text().replace("items_per_s", "words_per_s"))
     text = write_report(run).read_text()
     assert "a processor" in text and draw_curves(read_run(run).progress, LIGHT) is not None
+
+
+def test_names_that_are_no_text_have_a_page(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run\udcff", [f"word{one}" for one in range(40)])
+    assert "folder run\\udcff" in write_report(run).read_text(encoding="utf-8")
+    assert "<h1>a\\udc80</h1>" in write_report(run, title="a\udc80").read_text(encoding="utf-8")
+    shutil.copytree(run, tmp_path / "other")
+    page = write_comparison(compare_runs([run, tmp_path / "other"]), tmp_path / "page.html")
+    assert "<th>run\\udcff</th>" in page.read_text(encoding="utf-8")
+
+
+def test_lines_end_where_they_end_alone(tmp_path: Path) -> None:
+    log = tmp_path / "evaluation.jsonl"
+    log.write_bytes('{"data": "a\u2028b\u0085c"}\r\n\n{"data": "d"}\n'.encode())
+    assert [one["data"] for one in read_json_lines(log)] == ["a\u2028b\u0085c", "d"]
+
+
+def test_the_full_log_of_a_stream_comes_first(tmp_path: Path) -> None:
+    """What a stream wrote again behind a checkpoint counts once; without the first records the axis begins late."""
+
+    def lines(*seconds: int) -> str:
+        return "".join(json.dumps({"seconds": one, "loss": 1.0}) + "\n" for one in seconds)
+
+    run = make_run(tmp_path / "run", ["a", "b", "c"])
+    (run / "progress.1.jsonl").write_text(lines(100, 101, 102, 103))
+    (run / "progress.jsonl").write_text(lines(102, 103, 104))
+    assert [one["seconds"] for one in read_run(run).progress] == [100, 101, 102, 103, 104]
+    (run / "progress.jsonl").write_text("")
+    assert [one["seconds"] for one in read_run(run).progress] == [100, 101, 102, 103]
+
+
+def test_an_axis_begins_where_the_records_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(figures, "_png", lambda figure: (drawn.append(figure), b"")[-1])
+    for first, start in ((1, 0), (100, 100)):
+        draw_curves([{"seconds": first + one, "loss": 1.0} for one in range(4)], LIGHT)
+        assert drawn[-1].axes[0].get_xlim()[0] == start
 
 
 @pytest.mark.parametrize("count", [1, 3, 11])

@@ -17,6 +17,7 @@ from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.evaluate.words.similarity import evaluate_similarity, pairs_of, similarity_of
 from any2vec.options.hosts import HostOptions
 from any2vec.options.sync import SyncOptions
+from any2vec.tasks.triples.validation import held_out
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train.in_memory.validation import Validation
 from cli_runs import done, refused
@@ -172,12 +173,44 @@ def test_clicks_go_on_with_their_best_state(clicks: PlantedFiles, tmp_path: Path
 def test_a_share_of_triples_is_held_out_and_names_stay(triples: tuple[Path, Path]) -> None:
     found = any2vec.fit(MODEL, triples[0], epochs=2, threads=1, validate=0.1)
     data = found.summary["data"]
-    assert data["num_triples"] + data["num_validation"] == 2000 and 150 < data["num_validation"] <= 200
+    assert data["num_triples"] + data["num_validation"] == 2000 and 150 < data["num_validation"] < 250
     assert len(found.scorer.triples) == data["num_triples"]
     seen = found.scorer.triples
     assert set(seen[:, [0, 2]].ravel().tolist()) == set(range(len(found.embeddings)))
     again = any2vec.fit(MODEL, triples[0], epochs=2, threads=1, validate="0.1")
     assert again.summary["validation"] == found.summary["validation"]
+
+
+def test_copies_of_triples_are_on_one_side() -> None:
+    triple_M3 = np.unique(TRIPLES.triples(0, 2000), axis=0)
+    plain = any2vec.read_triples([(f"e{h}", f"r{r}", f"e{t}") for h, r, t in triple_M3.tolist()])
+    whole_M3 = plain.rows()
+    assert not plain.report.duplicates
+    drawn_M = np.random.default_rng((3, 7)).permutation(len(whole_M3))[: round(0.1 * len(whole_M3))]
+    wanted_M3 = held_out(plain, 0.1, 3)[1]
+    assert {*map(tuple, wanted_M3.tolist())} <= {*map(tuple, whole_M3[drawn_M].tolist())}  # as before: runs go on
+    names = [(plain.entities[h], plain.relations[r], plain.entities[t]) for h, r, t in whole_M3.tolist()]
+    train, held_M3 = held_out(any2vec.read_triples([*names, *names[::2]]), 0.1, 3)
+    seen, held = {*map(tuple, train.rows().tolist())}, {*map(tuple, held_M3.tolist())}
+    assert not seen & held and len(held) < len(held_M3) and len(train) + len(held_M3) == len(names) + len(names[::2])
+    assert held == {*map(tuple, wanted_M3.tolist())}  # copies change nothing of what is drawn
+
+
+def test_validation_triples_with_unknown_names_rank_in_the_middle(triples: tuple[Path, Path]) -> None:
+    rows = [line.split("\t") for line in triples[1].read_text().splitlines()]
+    rows = [*rows[:40], *(("nobody", relation, tail) for _, relation, tail in rows[:40])]
+    found = fit_triples(triples, epochs=1, validate=rows)
+    assert found.summary["validation"][0]["mrr"] == evaluate_triple_file(found.scorer, rows).mrr
+
+
+def test_validation_triples_are_read_as_those_of_training_where_they_can_be(triples: tuple[Path, Path]) -> None:
+    rows = [line.split("\t") for line in triples[0].read_text().splitlines()]
+    columns = {name: [row[place] for row in rows] for place, name in ((0, "x"), (2, "y"), (1, "kind"))}
+    one, other = (
+        any2vec.fit(MODEL, source, epochs=1, threads=1, triples=options, validate=triples[1]).summary["validation"]
+        for source, options in ((triples[0], None), (columns, {"use_columns": "x,kind,y"}))
+    )
+    assert one == other
 
 
 def test_the_last_share_of_clicks_is_held_out(clicks: PlantedFiles) -> None:

@@ -6,18 +6,23 @@ is imported with this module, which `import any2vec` does not load.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 import any2vec
 from any2vec.checks import check_choice
-from any2vec.data.options import GraphOptions, TripleOptions
+from any2vec.data.io.files import is_table
+from any2vec.data.options import GraphOptions, TripleOptions, usual_columns
 from any2vec.data.text.documents import Documents
 from any2vec.data.text.text import TextOptions
+from any2vec.data.triples.text import HEADS, RELATIONS, TAILS
+from any2vec.data.vocab.user_keys import text_of
+from any2vec.errors import InputError
 from any2vec.estimators.base import Embedder, options_of, vectors_of, with_parameters
 from any2vec.evaluate.triples import evaluate_triple_file
+from any2vec.models.triples.prediction import name_of
 
 
 @with_parameters({"skipgram": any2vec.SkipGram, "cbow": any2vec.CBOW}, TextOptions)
@@ -92,20 +97,21 @@ class KGEmbedder(Embedder):
         """Vectors of entities: float32 (len(X), dim). Raises NotFittedError before `fit`."""
         return vectors_of(self._fitted(), X)
 
-    def predict(self, X: Iterable[tuple[Any, Any]], side: str = "tail") -> np.ndarray:
+    def predict(self, X: Any, side: str = "tail") -> np.ndarray:
         """The likeliest answer to each query, object (len(X),); those that training has seen are among them.
 
         Args:
-            X: (head, relation) of each query for a tail; (relation, tail) of each for a head.
+            X: (head, relation) of each query for a tail; (relation, tail) of each for a head. Of a table the columns
+                that bear such names, else its two.
             side: tail or head.
 
         Raises:
-            UnknownKeyError: training had no such name. InputError: there is no such side.
+            UnknownKeyError: training had no such name. InputError: there is no such side; a query is not two names.
         """
         self._fitted()
         check_choice("side", side, ("tail", "head"))
         ask = self.scorer_.tails if side == "tail" else self.scorer_.heads
-        return np.array([ask(first, second, k=1)[0][0] for first, second in X], dtype=object)
+        return np.array([ask(first, second, k=1)[0][0] for first, second in _pairs(X, side)], dtype=object)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Filtered MRR of held-out triples, whatever `fit` takes, both sides, 0..1; `y` is ignored.
@@ -116,3 +122,26 @@ class KGEmbedder(Embedder):
         self._fitted()
         scorer: Any = self.scorer_
         return evaluate_triple_file(scorer, X).mrr
+
+
+def _pairs(X: Any, side: str) -> Iterator[tuple[Any, Any]]:
+    """Two names of each query. InputError: which one has not got them."""
+    for number, row in enumerate(_table_pairs(X, side) if is_table(X) else X, 1):
+        pair = () if isinstance(row, str | bytes) or not hasattr(row, "__len__") else tuple(row)
+        if len(pair) != 2 or any(text_of(name) is None for name in pair):
+            wanted = "(head, relation)" if side == "tail" else "(relation, tail)"
+            raise InputError(f"Query {number:,} is {row!r:.80}; a query for a {side} is two names, {wanted}.")
+        yield pair
+
+
+def _table_pairs(table: Any, side: str) -> Iterator[tuple[Any, ...]]:
+    from any2vec.data.io.arrow import TableReader
+
+    reader = TableReader(table, None, InputError)
+    usual = usual_columns(reader.names, *((HEADS, RELATIONS) if side == "tail" else (RELATIONS, TAILS)))
+    names = usual if all(usual) else reader.names
+    if len(names) != 2:
+        raise InputError(f"{reader.name} has {len(names)} columns; queries for a {side} have two.")
+    for batch in reader.batches(names, 1 << 16):
+        columns = [map(name_of, batch[name].to_pylist()) for name in names]
+        yield from zip(*columns, strict=True)

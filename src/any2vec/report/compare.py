@@ -12,8 +12,8 @@ from any2vec.data.io.kept_scores import told_apart
 from any2vec.data.io.storage import atomic_file
 from any2vec.errors import InputError
 from any2vec.report.figures import DARK, LIGHT, draw_runs
-from any2vec.report.page import Figure, document, picture, section
-from any2vec.report.run import ABOUTS, check_replaceable, read_about, read_json_lines
+from any2vec.report.page import UNENCODED, Figure, document, picture, section
+from any2vec.report.run import ABOUTS, check_replaceable, read_about, read_json_lines, read_progress
 from any2vec.report.scores import OF_RUN, of_most_nodes
 from any2vec.report.tables import is_number, records_table, spell_name, value_text
 
@@ -24,7 +24,9 @@ _FIGURES = (
     "best_epoch", "epochs_done",
 )  # fmt: skip
 _SPEEDS = ("items_per_s", "words_per_s")
-"""of this process: 0 where a stream that went on has found nothing new, which says nothing of the run"""
+"""0 where the process that went on with a stream has found nothing new, which says nothing of the run"""
+_SCORES = "Scores"
+"""heading of the table of scores"""
 _LEFT_OUT = ("data.", "init")
 """settings that are digests and counts of data; what is true or false of data stays: whether they have weights"""
 
@@ -48,7 +50,7 @@ class Comparison:
 
     def tables(self) -> dict[str, dict[str, list[Any]]]:
         """Those that have rows, by heading."""
-        found = {"Settings that differ": self.settings, "Figures": self.figures, "Scores": self.scores}
+        found = {"Settings that differ": self.settings, "Figures": self.figures, _SCORES: self.scores}
         return {name: rows for name, rows in found.items() if rows}
 
 
@@ -81,7 +83,7 @@ def write_comparison(found: Comparison, page: Path, overwrite: bool = False) -> 
     Raises:
         StorageError: it cannot be written, or something else is in its place.
     """
-    check_replaceable(page, overwrite)
+    check_replaceable(page, overwrite, names=())
     title = f"{len(found.runs)} runs"
     parts = [f"<header><h1>{title}</h1></header>"]
     if found.curves:
@@ -89,14 +91,27 @@ def write_comparison(found: Comparison, page: Path, overwrite: bool = False) -> 
         caption = ", ".join(map(spell_name, found.curves))
         parts.append(section("Curves", picture(Figure("curves", caption, light, dark))))
     for heading, rows in found.tables().items():
-        cells = [
-            {"": spell_name(name), **{run: value_text(name, value) for run, value in zip(found.runs, row, strict=True)}}
-            for name, row in rows.items()
-        ]
-        parts.append(section(heading, records_table(cells)))
+        parts.append(section(heading, _table(found.runs, rows, heading == _SCORES)))
     with atomic_file(page) as temporary:
-        temporary.write_text(document(title, parts), encoding="utf-8")
+        temporary.write_text(document(title, parts), encoding="utf-8", errors=UNENCODED)
     return page
+
+
+def _table(runs: Sequence[str], rows: Mapping[str, Sequence[Any]], is_scores: bool) -> str:
+    """Names of runs stand as they are. Those of scores hold names of data, which do not say how a value is written."""
+    spell = spell_score if is_scores else spell_name
+    cells = [
+        {"": spell(name)}
+        | {run: value_text("" if is_scores else name, value) for run, value in zip(runs, row, strict=True)}
+        for name, row in rows.items()
+    ]
+    return records_table(cells, str)
+
+
+def spell_score(name: str) -> str:
+    """The name of a score as a person writes it: of its words the last, which is the metric, alone is spelled."""
+    about, space, metric = name.rpartition(" ")
+    return f"{about}{space}{spell_name(metric)}"
 
 
 @dataclass(frozen=True)
@@ -116,7 +131,8 @@ class _Run:
         if not any((folder / name).is_file() for name in ABOUTS):
             raise InputError(f"{folder} is not a folder that `any2vec train --out` wrote; give that folder.")
         said = read_about(folder)
-        progress = read_json_lines(folder / "progress.jsonl")
+        is_stream = not (folder / ABOUTS[0]).is_file()
+        progress = read_progress(folder)
         settings = {
             name: one for name, one in _flat(said.get("settings")).items()
             if isinstance(one, bool) or not name.startswith(_LEFT_OUT)
@@ -133,11 +149,16 @@ class _Run:
         scores = {f"validation {name}": value for name, value in best.items() if name != "epoch"}
         scores |= {words: summary[name] for name, words in OF_RUN.items() if is_number(summary.get(name))}
         evaluation = read_json_lines(folder / EVALUATION)
-        figures = {name: summary[name] for name in _FIGURES if summary.get(name) is not None}
-        for name in _SPEEDS:
-            if figures.get(name) == 0:
-                del figures[name]
-        return cls(settings, figures, scores, evaluation, progress, validation)
+        return cls(settings, _figures(summary, is_stream), scores, evaluation, progress, validation)
+
+
+def _figures(summary: Mapping[str, Any], is_stream: bool) -> dict[str, Any]:
+    """Those that a run has, in their order. A stream that went on tells its words and its seconds of all processes."""
+    found = {name: summary[name] for name in _FIGURES if summary.get(name) is not None}
+    words, seconds = found.get("words"), found.get("train_seconds")
+    if is_stream and is_number(words) and is_number(seconds) and seconds > 0:
+        found["words_per_s"] = words / seconds
+    return {name: found[name] for name in _FIGURES if name in found and not (name in _SPEEDS and found[name] == 0)}
 
 
 def _scores(runs: Sequence[_Run]) -> list[dict[str, float]]:

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from PIL import Image
@@ -26,7 +27,7 @@ from any2vec.report.layout import place_labels
 from any2vec.report.page import COLORS, DARK_COLORS
 from any2vec.report.stages import StageSeconds
 from any2vec.report.tables import spell_name
-from any2vec.units import number, size
+from any2vec.units import number, size, visible
 
 LABEL_LENGTH = 22
 """characters of a key that the map shows"""
@@ -157,10 +158,17 @@ def _legend(figure: Figure, items: MapItems, theme: Theme) -> None:
     named += [(theme.faint, "others")] if OTHER in present else []
     marks = [Line2D([], [], color=color, marker="o", linestyle="", markersize=4) for color, _ in named]
     names = [name if len(name) <= 2 * LABEL_LENGTH else name[: 2 * LABEL_LENGTH - 1] + "…" for _, name in named]
-    figure.legend(
-        marks, names, loc="lower center", ncols=min(5, len(named)) or 1, frameon=False, fontsize=7,
+    legend = figure.legend(
+        marks, ["name"] * len(names), loc="lower center", ncols=min(5, len(named)) or 1, frameon=False, fontsize=7,
         labelcolor=theme.text, handletextpad=0.1, columnspacing=1.2,
     )  # fmt: skip
+    _name(legend, names)
+
+
+def _name(legend: Legend, names: Sequence[str]) -> None:
+    """Write names into a legend that is there: where one is made, matplotlib drops names that begin with `_`."""
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        text.set_text(visible(name))
 
 
 FEWEST_POINTS = 3
@@ -198,12 +206,18 @@ def draw_curves(progress: list[dict[str, Any]], theme: Theme) -> bytes | None:
             if spell is not None:
                 axes.set_ylim(0, 1.06 * max(points[:, 1].max(), 1e-9))
                 axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _, spell=spell: spell(value)))
-            axes.set_xlim(0, 1.02 * max(points[-1, 0], 1e-9))
+            axes.set_xlim(_start(points[:, 0]), 1.02 * max(points[-1, 0], 1e-9))
             for second in epoch_ends(progress):
                 axes.axvline(second, color=theme.faint, linewidth=0.7, linestyle=":", zorder=0)
             _finish(axes, theme, "seconds of training")
             axes.xaxis.set_major_locator(MaxNLocator(5))
         return _png(figure)
+
+
+def _start(second_K: np.ndarray) -> float:
+    """Where an axis of time begins: at 0, or at the first record where those before it are gone."""
+    step = (second_K[-1] - second_K[0]) / max(len(second_K) - 1, 1)
+    return float(second_K[0]) if second_K[0] > 2 * step > 0 else 0.0
 
 
 def draw_validation(epochs: Sequence[dict[str, Any]], best_epoch: int, theme: Theme) -> bytes:
@@ -231,12 +245,12 @@ def draw_runs(curves: Sequence[tuple[str, dict[str, list[tuple[float, float]]]]]
         figure = Figure(figsize=(10, 3.8), layout="constrained")
         for axes, (title, lines) in zip(figure.subplots(1, len(curves), squeeze=False)[0], curves, strict=True):
             name, _, right = title.partition(" by ")
-            for number_of, (run, points) in enumerate(lines.items()):
+            for number_of, points in enumerate(lines.values()):
                 color = theme.groups[number_of % len(theme.groups)]
                 style = "-" if number_of < len(theme.groups) else "--"
-                axes.plot(*zip(*points, strict=True), style, color=color, linewidth=1.6, label=run)
+                axes.plot(*zip(*points, strict=True), style, color=color, linewidth=1.6)
             axes.set_title(spell_name(name), loc="left", fontsize=10, fontweight="bold")
-            axes.legend(frameon=False, fontsize=8)
+            _name(axes.legend(axes.lines, ["run"] * len(lines), frameon=False, fontsize=8), list(lines))
             _finish(axes, theme, right)
         return _png(figure)
 

@@ -5,11 +5,12 @@ So any number of people may look at a run, from any process that sees the folder
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from any2vec.checks import parse_json
 from any2vec.data.io.folder_lock import is_locked
@@ -25,7 +26,8 @@ POINTS = 240
 _TAIL = 1 << 20
 """bytes of a log's end that are read"""
 _STREAM = "stream.json"
-_ABOUT = (_STREAM, "run.new.json", "run.json")
+_NEW_ABOUT = "run.new.json"
+_ABOUT = (_STREAM, _NEW_ABOUT, "run.json")
 """what is known of a run; the first that is there: while a run replaces a result, both are"""
 _CURVES = {
     "loss": ("loss",),
@@ -97,9 +99,9 @@ class LiveRun:
         )  # fmt: skip
 
     def _log(self) -> Path | None:
-        """The log that was written last."""
+        """The log that was written last; while a run replaces a result, that run's alone."""
         found = []
-        for name in LOGS:
+        for name in LOGS[1:] if (self.folder / _NEW_ABOUT).exists() else LOGS:
             with suppress(OSError):  # a log that is full is renamed, and is gone for a moment
                 found.append(((self.folder / name).stat().st_mtime, self.folder / name))
         return max(found)[1] if found else None
@@ -108,6 +110,8 @@ class LiveRun:
         return any((place / "meta.json").exists() for place in (self.folder / "latest", self.folder))
 
     def _state(self, age: float | None, is_stream: bool) -> str:
+        if not self.folder.is_dir():  # a run that failed before its first checkpoint takes its folder away
+            return "lost"
         is_held = is_locked(self.folder)
         if not is_held and self._is_finished(is_stream):
             return "ended"
@@ -160,18 +164,23 @@ def _seconds_left(record: dict[str, Any]) -> float | None:
     return float(seconds * (1 - share) / share)
 
 
+def _is_finite(value: Any) -> TypeGuard[float]:
+    """Whether it is a number that a float can hold."""
+    try:
+        return isinstance(value, int | float) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 def _curves(records: list[dict[str, Any]]) -> dict[str, list[list[float]]]:
-    """What has values, as at most `POINTS` points, the last one among them."""
+    """What has values that can be drawn, as at most `POINTS` points, the last one among them."""
     curves = {}
     for name, fields in _CURVES.items():
-        points = [
-            [float(record["seconds"]), float(value)]
+        pairs = (
+            (record.get("seconds"), next((record[one] for one in fields if record.get(one) is not None), None))
             for record in records
-            if isinstance(
-                value := next((record[one] for one in fields if record.get(one) is not None), None), int | float
-            )
-            and isinstance(record.get("seconds"), int | float)
-        ]
+        )
+        points = [[float(x), float(y)] for x, y in pairs if _is_finite(x) and _is_finite(y)]
         step = -(-len(points) // POINTS) or 1
         if points:
             curves[name] = points[::-1][::step][::-1]

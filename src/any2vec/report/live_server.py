@@ -26,6 +26,7 @@ from urllib.parse import parse_qs, urlsplit
 from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, InputError
 from any2vec.machine import OWN_NAMES, is_loopback
+from any2vec.models.clicks.keys import trained_keys
 from any2vec.report.live import LiveRun
 from any2vec.report.page import PAGE_STYLE
 
@@ -108,7 +109,7 @@ class _Words:
             place = (self._folder / "latest").resolve()
             stamp = (place, (place if place.exists() else self._folder).stat().st_mtime_ns)
             if self._embeddings is None or stamp != self._stamp:
-                self._embeddings, self._stamp = Embeddings.load(self._folder), stamp
+                self._embeddings, self._stamp = trained_keys(Embeddings.load(self._folder)), stamp
             return self._embeddings.nearest(word, _NEIGHBORS)
 
 

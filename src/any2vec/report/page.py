@@ -11,6 +11,7 @@ from html import escape
 from typing import Any
 
 from any2vec._version import __version__
+from any2vec.data.io.kept_scores import told_apart
 from any2vec.embeddings import Embeddings
 from any2vec.report.map import STYLE as MAP_STYLE
 from any2vec.report.map import MapPicture
@@ -104,6 +105,10 @@ def _colors() -> str:
 PAGE_STYLE = STYLE + MAP_STYLE + _colors()
 SIGNATURE = "<footer>Written by any2vec "
 """begins the last line of every page, and no text from outside can hold it: that is escaped"""
+UNDER_TITLE = "</h1><p>"
+"""stands in the head of every report, not of a comparison; nor can text from outside hold it"""
+UNENCODED = "backslashreplace"
+"""how a page shows what is no text: names of files may hold any bytes"""
 _IN_SETTINGS = {"data", "dim", "epochs", "model", "seed", "threads"}
 """what a run's summary repeats of its settings"""
 _NO_SETTINGS = {"summary", "machine", "format", "files", "checksum"}
@@ -174,7 +179,8 @@ def render(
     if neighbors:
         parts.append(section("Nearest neighbors", _neighbors(neighbors)))
     if evaluation:
-        parts.append(section("Evaluation", "".join(scores(one) for one in evaluation)))
+        named = zip(evaluation, told_apart(evaluation), strict=True)
+        parts.append(section("Evaluation", "".join(scores(one, data) for one, data in named)))
     lists = {"Settings": settings, "Machine": _dict(about.get("machine")), "Figures of the run": figures_of_run}
     halves = [section(name, metadata(values)) for name, values in lists.items() if values]
     parts.append(f'<div class="pair">{"".join(halves)}</div>')
@@ -210,7 +216,7 @@ def _dict(value: Any) -> dict[str, Any]:
 
 def _header(title: str, run_name: str, embeddings: Embeddings) -> str:
     items = f"{len(embeddings):,} items of {embeddings.dim} numbers each"
-    return f"<header><h1>{escape(title)}</h1><p>{items} · folder {escape(run_name)}</p></header>"
+    return f"<header><h1>{escape(title)}{UNDER_TITLE}{items} · folder {escape(run_name)}</p></header>"
 
 
 def _tiles(summary: dict[str, Any], embeddings: Embeddings, evaluation: Sequence[dict[str, Any]]) -> str:

@@ -29,9 +29,11 @@ from any2vec.report.figures import (
 from any2vec.report.items import MapItems, choose_items
 from any2vec.report.layout import flatten
 from any2vec.report.map import MapPicture, map_picture
-from any2vec.report.page import SIGNATURE, Figure, render
+from any2vec.report.page import SIGNATURE, UNDER_TITLE, UNENCODED, Figure, render
 from any2vec.report.scores import confusions
 from any2vec.report.stages import stages_of
+from any2vec.report.tables import is_number
+from any2vec.train.progress import rotated_log
 
 MAP_ITEMS = 600
 """items on the map, unless more or fewer are asked for"""
@@ -68,7 +70,7 @@ def read_run(run_dir: Path) -> RunFolder:
     return RunFolder(
         name=run_dir.resolve().name,
         embeddings=trained_keys(Embeddings.load(run_dir)),
-        progress=read_json_lines(run_dir / "progress.jsonl"),
+        progress=read_progress(run_dir),
         about=about,
         evaluation=read_json_lines(run_dir / "evaluation.jsonl"),
         predicted=Predicted.read(run_dir),
@@ -81,12 +83,23 @@ def read_about(run_dir: Path) -> dict[str, Any]:
     return (read_json_lines(path, whole=True) or [{}])[0]
 
 
+def read_progress(run_dir: Path) -> list[dict[str, Any]]:
+    """The records of a run, oldest first; of a stream those of the log before, too."""
+    log = run_dir / "progress.jsonl"
+    former, newer = read_json_lines(rotated_log(log)), read_json_lines(log)
+    # A stream that went on from a checkpoint wrote its last records again; those of the full log are then still there.
+    start = newer[0].get("seconds") if newer else None
+    if is_number(start):
+        former = [one for one in former if is_number(one.get("seconds")) and not one["seconds"] >= start]
+    return former + newer
+
+
 def read_json_lines(path: Path, whole: bool = False) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     text = path.read_text(encoding="utf-8", errors="replace")
     records = []
-    lines = [text] if whole else text.splitlines()
+    lines = [text] if whole else text.removesuffix("\n").split("\n")  # a string may hold other ends of lines
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -137,7 +150,7 @@ def write_report(
     run = read_run(Path(run_dir))
     page = Path(out) if out is not None else Path(run_dir) / "report.html"
     check_replaceable(page, overwrite)
-    is_again = _is_ours(page)
+    is_again = _is_report(page)
     shown = _in_table(run.embeddings, [run.embeddings.row(item) for item in items])
     on_map = choose_items(run.embeddings, _classes(run), map_items, seed)
     nearest = _nearest(run.embeddings, [*shown, *on_map.rows.tolist()])
@@ -155,7 +168,7 @@ def write_report(
         evaluation=run.evaluation if evaluation is None else evaluation,
     )
     with atomic_file(page) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors=UNENCODED)
     for name in {*_FIGURES} - {figure.name for figure in figures} if is_again else ():  # of the page that was there
         _picture(page, name).unlink(missing_ok=True)
     for figure in figures:  # after the page, which says that they are ours
@@ -169,15 +182,18 @@ def pictures_of(page: Path) -> list[Path]:
     return [path for path in (_picture(page, name) for name in _FIGURES) if path.is_file()]
 
 
-def check_replaceable(page: Path, overwrite: bool) -> None:
-    """A page of ours is replaced with its pictures; StorageError where anything else is in their place.
+def check_replaceable(page: Path, overwrite: bool, names: Sequence[str] = _FIGURES) -> None:
+    """A page of ours is replaced, a report with its pictures; StorageError where anything else is in their place.
 
     The folder of a run is ours: a run that began again there may have left a picture of the page before.
+
+    names: of the pictures that are to go beside the page.
     """
-    if overwrite or _is_ours(page):
+    if overwrite:
         return
     is_of_run = page.name == "report.html" and (page.parent / "run.json").is_file()
-    for path in (page, *(_picture(page, name) for name in (() if is_of_run else _FIGURES))):
+    pictures = [] if is_of_run or _is_report(page) else [_picture(page, name) for name in names]
+    for path in [*([] if _is_ours(page) else [page]), *pictures]:
         if path.exists():
             raise StorageError(
                 f"{path} exists and is not of a report that any2vec wrote; choose another path or pass --overwrite "
@@ -191,6 +207,14 @@ def _is_ours(page: Path) -> bool:
     with storage_errors(page), page.open("rb") as file:
         file.seek(max(0, page.stat().st_size - _LAST_LINE))
         return SIGNATURE.encode() in file.read()
+
+
+def _is_report(page: Path) -> bool:
+    """Whether it is a page of ours that has pictures beside it; that of `compare` has none."""
+    if not _is_ours(page):
+        return False
+    with storage_errors(page):
+        return UNDER_TITLE.encode() in page.read_bytes()
 
 
 def _picture(page: Path, name: str) -> Path:

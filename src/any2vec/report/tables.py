@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from html import escape
-from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeGuard
 
 from any2vec.units import size
 
@@ -20,11 +19,14 @@ _ABBREVIATIONS = {"ndcg": "NDCG", "auc": "AUC", "mrr": "MRR", "f1": "F1", "rss":
 _NOT_SCORES = {"task", "name", "data", "protocol"}
 
 
-def scores(result: dict[str, Any]) -> str:
-    """One evaluation: heading, single figures, one table per list of records, the protocol in small print."""
+def scores(result: dict[str, Any], data: str = "") -> str:
+    """One evaluation: heading, single figures, one table per list of records, the protocol in small print.
+
+    data: what it was measured on, in the words of the heading.
+    """
     heading = spell_name(str(result.get("task") or result.get("name") or "scores"))
-    if result.get("data"):
-        heading += f" · {PurePath(str(result['data'])).name}"
+    if data:
+        heading += f" · {data}"
     tables = {key: _records(value) for key, value in result.items() if _is_records(value)}
     totals = {key: value for key, value in result.items() if isinstance(value, dict) and key not in tables}
     if tables:  # such as the sums over all sections of the analogies
@@ -59,11 +61,13 @@ def _score(name: str, value: Any) -> str:
     return f"{value:.4f}" if is_measured else value_text(name, value)
 
 
-def records_table(records: list[dict[str, Any]]) -> str:
+def records_table(records: list[dict[str, Any]], spell: Callable[[str], str] | None = None) -> str:
+    """Records as rows. spell: how the names of columns are written; None: as those of figures."""
+    spell = spell or spell_name
     columns = list(dict.fromkeys(key for one in records for key in one))
     numeric = {key: all(isinstance(one.get(key), int | float | None) for one in records) for key in columns}
     cell = {key: ' class="number"' if numeric[key] else "" for key in columns}
-    head = "".join(f"<th{cell[key]}>{escape(spell_name(key))}</th>" for key in columns)
+    head = "".join(f"<th{cell[key]}>{escape(spell(key))}</th>" for key in columns)
     rows = (
         "<tr>" + "".join(f"<td{cell[key]}>{escape(_score(key, one.get(key)))}</td>" for key in columns) + "</tr>"
         for one in records
@@ -116,6 +120,6 @@ def value_text(name: str, value: Any) -> str:
     return str(value)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """Whether it is one; yes and no are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)

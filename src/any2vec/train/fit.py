@@ -107,7 +107,7 @@ def fit(
             `read_triples`; for BPR, ALS and Item2Vec: any input of `read_interactions`; for GAMLP and graph
             networks: a graph, and for graph networks also an `AttributedGraph`.
         epochs: passes over the data, 1 or more; None: 5 for words, 1 for nodes and clicks, 24 for triples, 60, 15
-            and 20 for BPR, ALS and Item2Vec, 200 for GAMLP, 50 for graph networks.
+            and 20 for BPR, ALS and Item2Vec, 200 for GAMLP, 100 for SGC, 50 for other graph networks.
         threads: training threads; 0 = all usable cores. One thread: the same seed gives the same bits; several:
             Hogwild (Recht et al. 2011), statistically equal.
         seed: of every random draw, 0 or more.

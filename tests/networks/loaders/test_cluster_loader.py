@@ -15,7 +15,7 @@ from marks import uint64_wraps, with_metis
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
-from torch_geometric.data import Data, HeteroData  # noqa: E402
+from torch_geometric.data import Batch, Data, HeteroData  # noqa: E402
 from torch_geometric.utils import subgraph  # noqa: E402
 
 pytestmark = uint64_wraps
@@ -103,3 +103,11 @@ def test_options_are_checked_before_the_graph_is_cut(name: str, monkeypatch: pyt
     monkeypatch.setattr("any2vec.sampling.loaders.clusters.find_clusters", None)
     with pytest.raises(InputError, match=f"{name} must be"):
         ClusterLoader(random_data(), 4, method="ldg", **{name: -1})
+
+
+def test_a_batch_of_graphs_that_say_their_sizes() -> None:
+    """PyG's `Batch` has them under a private name, too."""
+    data = Batch.from_data_list([random_data(num_nodes=NUM)] * 2)
+    for batch in ClusterLoader(data, 3, return_e_id=True):
+        assert batch.num_nodes == len(batch.n_id) and (batch.x == data.x[batch.n_id]).all()
+        assert (batch.batch == batch.n_id // NUM).all() and (batch.edge_attr == data.edge_attr[batch.e_id]).all()

@@ -22,7 +22,7 @@ from naive.models import links as naive
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
-from torch_geometric.data import Data, HeteroData  # noqa: E402
+from torch_geometric.data import Batch, Data, HeteroData  # noqa: E402
 from torch_geometric.sampler import NegativeSampling  # noqa: E402
 from torch_geometric.transforms import RandomLinkSplit  # noqa: E402
 
@@ -251,3 +251,11 @@ def test_options_of_pyg_that_mean_nothing_are_taken() -> None:
     for made in (LinkNeighborLoader, NeighborLoader):
         one, other = next(iter(made(data, [2], batch_size=20))), next(iter(made(data, [2], batch_size=20, **options)))
         assert torch.equal(one.n_id, other.n_id) and torch.equal(one.edge_index, other.edge_index)
+
+
+def test_a_batch_of_graphs_that_say_their_sizes() -> None:
+    """PyG's `Batch` has them under a private name, too."""
+    data = Batch.from_data_list([random_data(num_nodes=NUM)] * 2)
+    for batch in LinkNeighborLoader(data, [2], batch_size=300):
+        assert batch.num_nodes == len(batch.n_id) and (batch.x == data.x[batch.n_id]).all()
+        assert (batch.batch == batch.n_id // NUM).all()

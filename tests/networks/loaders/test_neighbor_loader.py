@@ -20,7 +20,7 @@ from marks import uint64_wraps
 torch = pytest.importorskip("torch")
 pytest.importorskip("torch_geometric")
 
-from torch_geometric.data import Data  # noqa: E402
+from torch_geometric.data import Batch, Data  # noqa: E402
 from torch_geometric.loader.utils import filter_data  # noqa: E402
 from torch_geometric.nn import GraphSAGE  # noqa: E402
 from torch_geometric.utils import trim_to_layer  # noqa: E402
@@ -371,3 +371,12 @@ def full_graph_accuracy(kind: Any, data: Any, seed: int) -> float:
                 is_right = model(data.x, data.edge_index).argmax(dim=-1) == data.y
             best = max(best, tuple(float(is_right[mask].float().mean()) for mask in (data.val_mask, data.test_mask)))
     return best[1]
+
+
+def test_a_batch_of_graphs_that_say_their_sizes() -> None:
+    """PyG's `Batch` has them under a private name, too."""
+    data = Batch.from_data_list([random_data(num_nodes=NUM)] * 2)
+    for batch in NeighborLoader(data, [2], batch_size=150, return_e_id=True):
+        assert batch.num_nodes == len(batch.n_id) and (batch.x == data.x[batch.n_id]).all()
+        assert (data.edge_index[:, batch.e_id] == batch.n_id[batch.edge_index]).all()
+        assert (batch.batch == batch.n_id // NUM).all()

@@ -45,6 +45,20 @@ class Sometimes(nn.Module):
         return found
 
 
+class Salted(nn.Module):
+    """Buffers that float32 does not hold: their differences from what it holds are 1."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv = pyg.SAGEConv(in_channels, out_channels)
+        self.register_buffer("salt", torch.tensor([16777217]))
+        self.register_buffer("fine", torch.tensor([16777217.0], dtype=torch.float64))
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.conv(x, edge_index).double() + self.salt + self.fine - 2 * 16777216
+        return found.float()
+
+
 class Parallel(nn.Module):
     """Two convolutions of the same rows side by side, and features that go past both layers."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import json
 import pickle
 import sys
 from pathlib import Path
@@ -23,9 +24,12 @@ from typer.testing import CliRunner
 import any2vec
 from any2vec import InputError, NetworkClassifier, OwnModule
 from any2vec.cli.app import app
+from any2vec.formats.safetensors_file import write_safetensors
 from any2vec.models.modules.imported import factory_at
 from any2vec.models.modules.network import ModuleNetwork
-from any2vec.models.networks.config.base import GraphNetwork
+from any2vec.models.networks.config.base import NETWORK, GraphNetwork
+from any2vec.models.networks.network import Block
+from any2vec.nn.aggregate import Neighbors
 
 PLACE = "tests.networks.own.own_modules:Residual"
 ARGUMENTS = '{"hidden": 8}'
@@ -160,10 +164,75 @@ def test_layers_leave_out_what_seeds_do_not_need(
         np.testing.assert_allclose(value, weights(whole)[name], atol=1e-4)
 
 
+def test_buffers_are_kept_in_their_own_types(graph: any2vec.AttributedGraph, tmp_path: Path) -> None:
+    place = PLACE.replace("Residual", "Salted")
+    model = module(module=place, module_args="{}", fanouts="4")
+    result = trained(graph, model, epochs=1, out=tmp_path / "run")
+    loaded = NetworkClassifier.load(tmp_path / "run", module=place)
+    assert loaded.weights["module.salt"].dtype == np.int64 and loaded.weights["module.fine"].dtype == np.float64
+    assert np.array_equal(loaded.score(graph)[1], result.scorer.score(graph)[1])
+    with (tmp_path / "run" / NETWORK).open("wb") as file:  # as former versions wrote it
+        former = {name: array.astype(np.float32) for name, array in loaded.weights.items()}
+        about = {
+            "model": model.as_dict(), "num_features": graph.num_features, "classes": graph.classes,
+            "is_multi_label": False,
+        }  # fmt: skip
+        write_safetensors(file, former, "float32", {"any2vec": json.dumps(about)})
+    assert NetworkClassifier.load(tmp_path / "run", module=place).score(graph)[1].shape == (90, 3)
+
+
 def test_what_cannot_be_cut_trains_and_says_so(graph: any2vec.AttributedGraph) -> None:
     result = trained(graph, OwnModule(module=own_modules.ControlFlow, fanouts="5"), epochs=2)
     assert "torch.fx cannot trace its forward" in result.summary["why_whole"]
     assert result.embeddings.vectors.shape == (90, 8)
+
+
+def cached(kind: str, **more: Any) -> Any:
+    """Makes a layer of PyG's that keeps the edges that it sees first."""
+    return lambda in_channels, out_channels: getattr(own_modules.pyg, kind)(in_channels, out_channels, **more)
+
+
+def test_kept_edges_are_those_of_the_full_graph(graph: any2vec.AttributedGraph) -> None:
+    """Or are not used: our kernel of GCNConv keeps none."""
+    whole = OwnModule(module=cached("SGConv", cached=True), sampling="full-graph", batch_size=1024)
+    assert "keeps the edges" in trained(graph, whole, epochs=1).summary["why_whole"]
+    runs = [
+        trained(graph, OwnModule(module=cached("GCNConv", cached=is_cached), fanouts="4", batch_size=8), epochs=2)
+        for is_cached in (True, False)
+    ]
+    for name, value in weights(runs[0]).items():
+        np.testing.assert_array_equal(value, weights(runs[1])[name])
+
+
+@pytest.mark.parametrize("kind", [nn.BatchNorm1d, own_modules.pyg.BatchNorm])
+def test_of_one_node_batch_normalization_goes_by_running_numbers(kind: Any) -> None:
+    class Normed(nn.Module):
+        def __init__(self, in_channels: int, out_channels: int) -> None:
+            super().__init__()
+            self.conv, self.norm = own_modules.pyg.SAGEConv(in_channels, out_channels), kind(out_channels)
+
+        def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> Any:
+            return self.norm(self.conv(x, edge_index))
+
+    network = ModuleNetwork(OwnModule(module=Normed, num_layers=1), 12, 3)
+    draws, before = torch.Generator(), copy.deepcopy(network.state_dict())
+
+    def found(num: int, draws: torch.Generator | None) -> torch.Tensor:
+        neighbors = Neighbors(np.zeros(num + 1, np.int64), np.empty(0, np.int32))
+        return network(torch.ones(num, 12), [Block(neighbors, torch.zeros(num, 1))], draws)
+
+    assert torch.equal(found(1, draws), found(1, None))
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    found(2, draws)
+    assert not all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+
+
+@pytest.mark.parametrize("sampling", ["cluster", "walks"])
+def test_subgraphs_whose_trial_is_one_node_train_batch_normalization(
+    graph: any2vec.AttributedGraph, sampling: Any
+) -> None:
+    result = trained(graph, module(fanouts=None, num_layers=3, sampling=sampling), epochs=1)
+    assert np.isfinite(result.summary["loss"])
 
 
 def test_on_the_command_line(graph: any2vec.AttributedGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,6 +288,9 @@ BAD = [
     ({"module": own_modules.OnlyRows}, r"forward of .*OnlyRows fails .* called as forward\(x, edge_index\)"),
     ({"module": own_modules.NotANumber}, "gives values that are no numbers"),
     ({"module": own_modules.Residual, "fanouts": "5,5"}, "passes messages 3 times, and batches reach 2 hops"),
+    ({"module": cached("SGConv", cached=True)}, "sampling neighbors, and its SGConv has cached=True; give it cached=F"),
+    ({"module": cached("GCNConv", cached=True), "accelerate": False}, "GCNConv has cached=True; give"),
+    ({"module": cached("SGConv", cached=True), "sampling": "walks"}, "edges of their first batch with sampling walks"),
 ]
 
 

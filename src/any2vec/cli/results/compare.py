@@ -21,7 +21,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Runs side by side: settings that differ, figures, scores of validation and evaluation; curves on a page."""
-    from any2vec.report.compare import compare_runs, write_comparison
+    from any2vec.report.compare import compare_runs, spell_score, write_comparison
     from any2vec.report.tables import spell_name
 
     found = compare_runs(runs)
@@ -30,8 +30,10 @@ def compare(
         print_json(found.as_dict() | ({} if page is None else {"page": page}))
         return
     for heading, rows in found.tables().items():
-        spelled = _setting if rows is found.settings else cell
-        cells = [[spell_name(name), *(spelled(value, name) for value in row)] for name, row in rows.items()]
+        is_scores = rows is found.scores
+        spelled = _setting if rows is found.settings else _score if is_scores else cell
+        spell = spell_score if is_scores else spell_name
+        cells = [[spell(name), *(spelled(value, name) for value in row)] for name, row in rows.items()]
         show(columns(heading, ["", *found.runs], cells))
     if page is not None:
         note(f"The page is {page}")
@@ -40,3 +42,8 @@ def compare(
 def _setting(value: Any, name: str) -> str:
     """A setting as it was given: 1e-05 is not 0.0000."""
     return f"{value:g}" if isinstance(value, float) else cell(value, name)
+
+
+def _score(value: Any, name: str) -> str:
+    """A score, whatever its data's name: `bytes.tsv` makes no size of it."""
+    return cell(value)

@@ -5,15 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from any2vec.errors import DataError
 
 
 def as_numpy(value: Any) -> Any:
-    """A tensor of any device as an array; None and arrays as they are."""
-    for step in ("detach", "cpu", "numpy"):
+    """A tensor of any device as an array, a sparse matrix as SciPy's, bfloat16 as float32; None and arrays as they
+    are."""
+    for step in ("detach", "cpu"):
         value = getattr(value, step)() if hasattr(value, step) else value
-    return value
+    if str(getattr(value, "dtype", "")) == "torch.bfloat16":  # NumPy has no such type
+        value = value.float()
+    if str(getattr(value, "layout", "")).startswith("torch.sparse"):
+        found = value.to_sparse_coo().coalesce()
+        if found.sparse_dim() == found.ndim == 2:
+            return sparse.csr_array((found.values().numpy(), found.indices().numpy()), tuple(found.shape))
+        value = found.to_dense()
+    return value.numpy() if hasattr(value, "numpy") else value
 
 
 def edges_of(data: Any) -> tuple[np.ndarray, np.ndarray, int]:

@@ -5,7 +5,8 @@ Lines may end in CR LF. Blank lines are skipped, and lines of comments, wherever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import csv
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,6 +22,8 @@ COMMENT = "#"
 RELATIONS = {"relation", "predicate", "rel", "r", "p", "edge_type", "relation_id"}
 HEADS = {"head", "subject", "src", "source", "h", "s", "from", "entity1", "head_id"}
 TAILS = {"tail", "object", "dst", "target", "t", "o", "to", "entity2", "tail_id"}
+_WITH_QUOTES = ",;"
+"""delimiters of text whose fields may stand in double quotes"""
 _SHOWN = 60
 _PIECE = 1 << 24
 """bytes of text that are read at a time"""
@@ -44,11 +47,13 @@ class TripleColumns(NamedTuple):
 
 
 def read_triple_text(
-    name: str, options: TripleOptions, progress: ProgressCall | None, is_of_training: bool = False
-) -> Iterator[TripleColumns]:
+    name: str, options: TripleOptions, progress: ProgressCall | None, is_of_training: bool = False,
+    is_by_header: bool = True,
+) -> Iterator[TripleColumns]:  # fmt: skip
     """The columns of a file, plain or gz, zst, xz, a piece of its lines at a time. Memory O(piece).
 
     Args:
+        is_by_header: a header says which column is which; else it is left out.
         is_of_training: options are those of other data, whose delimiter holds where the first line has it.
 
     Raises:
@@ -62,13 +67,16 @@ def read_triple_text(
         if read is None:
             if not (said := first_lines(np.frombuffer(piece.text, np.uint8), "")):
                 continue
-            read, has_header = _reader(said[:1], options, name, is_of_training)
+            read, header = _reader(said, options, name, is_of_training)
+            has_header, order = bool(header), _order(header if is_by_header else [])
         columns = read(piece)
         if has_header and not piece.rows:
             columns = columns._replace(columns=[column.slice(1) for column in columns.columns])
-        _check_full(columns.columns, name, piece.rows or int(has_header))
+        check_full(columns.columns, name, piece.rows or int(has_header))
         piece.read += len(columns.columns[0]) + has_header * (not piece.rows)
         found += len(columns.columns[0])
+        if len(columns.columns) == 3:
+            columns = columns._replace(columns=[columns.columns[place] for place in order])
         yield columns._replace(comments=comments)
         comments = 0
     if not found:
@@ -78,24 +86,34 @@ def read_triple_text(
 
 def _reader(
     said: list[bytes], options: TripleOptions, name: str, is_of_training: bool
-) -> tuple[Callable[[_Piece], TripleColumns], bool]:
-    """What reads pieces of a text with this first line, and whether that is a header."""
+) -> tuple[Callable[[_Piece], TripleColumns], list[str]]:
+    """What reads pieces of a text that begins with these lines, and the fields of its header, none without one."""
     first = said[0].decode("utf-8", "replace").strip("\r")
     if first.lstrip()[:1] == "<" or first.lstrip()[:2] == "_:":
-        return _statements, False
+        return _statements, []
     mark = DELIMITERS.get(options.delimiter or "", options.delimiter)
     if mark is None or (is_of_training and mark not in first):
-        mark = guess_delimiter(said)
-    fields = first.split() if mark == " " else first.split(mark)
+        mark = guess_delimiter(said[:1])
+    fields, *others = (_fields(line.decode("utf-8", "replace").strip("\r"), mark) for line in said)
     if len(fields) < 2:
         raise DataError(
             f"{display(name)} has one column in its first line ({_shown(first)}); a triple has three: head, relation "
             "and tail, split by tab, comma, semicolon or space."
         )
-    has_header = _is_header(fields) if options.header is None else options.header
+    has_header = _is_header(fields, others) if options.header is None else options.header
+    header = fields if has_header else []
     if mark == " ":
-        return partial(_spaced, are_edges=len(fields) == 2), has_header
-    return partial(_separated, mark=mark, num_columns=len(fields)), has_header
+        return partial(_spaced, are_edges=len(fields) == 2), header
+    return partial(_separated, mark=mark, num_columns=len(fields)), header
+
+
+def _fields(line: str, mark: str) -> list[str]:
+    if mark == " ":
+        return line.split()
+    try:
+        return next(csv.reader([line], delimiter=mark)) if mark in _WITH_QUOTES and line else line.split(mark)
+    except csv.Error:  # a carriage return, or a field beyond its limit
+        return line.split(mark)
 
 
 @dataclass
@@ -123,17 +141,38 @@ def _pieces(name: str, marks: str, progress: ProgressCall | None) -> Iterator[_P
         lines, rows = lines + text.count(b"\n"), rows + piece.read
 
 
-def _is_header(fields: list[str]) -> bool:
-    named = [field.strip().strip('"').lower() for field in fields]
-    return named[0] in HEADS and (named[min(2, len(named) - 1)] in TAILS or named[1] in TAILS)
+def _is_header(fields: list[str], others: list[list[str]]) -> bool:
+    """Whether the first line names columns. others: fields of lines behind it."""
+    named = _named(fields)
+    if named[0] not in HEADS or not (named[min(2, len(named) - 1)] in TAILS or named[1] in TAILS):
+        return False
+    order = _order(fields) if len(named) > 2 else [0, 1]
+    rows = [[fields[place].strip() for place in order] for fields in others if len(fields) > max(order)]
+    head, *between, tail = (fields[place].strip() for place in order)
+    comes_again = any({head, tail} & {row[0], row[-1]} for row in rows)  # then they are names of entities
+    relations = [name for name in between if name.lower() in RELATIONS]
+    return not comes_again and not any(row[1] in relations for row in rows)
+
+
+def _named(fields: list[str]) -> list[str]:
+    return [field.strip().strip('"').lower() for field in fields]
+
+
+def _order(header: list[str]) -> list[int]:
+    """Places of head, relation and tail among three columns: by the header, else in this order."""
+    named = _named(header[:3])
+    if len(named) < 3 or (named[0] in HEADS and named[2] in TAILS):
+        return [0, 1, 2]
+    head, tail = (next((place for place in range(3) if named[place] in words), None) for words in (HEADS, TAILS))
+    return [0, 1, 2] if head is None or tail is None else [head, 3 - head - tail, tail]
 
 
 def _separated(piece: _Piece, mark: str, num_columns: int) -> TripleColumns:
     """Columns of TSV, CSV and their kin."""
-    from any2vec.data.io.arrow import FieldCountError, arrow_errors, check_utf8, pa, split_lines
+    from any2vec.data.io.arrow import FieldCountError, arrow_errors, check_utf8, pa, pc, split_lines
 
     check_utf8(piece.text, piece.name)
-    chosen, quotes = list(range(min(3, num_columns))), mark in ",;"
+    chosen, quotes = list(range(min(3, num_columns))), mark in _WITH_QUOTES
     try:
         with arrow_errors(f"{display(piece.name)} cannot be read from line {piece.lines + 1:,} on"):
             columns = split_lines(piece.text, mark, num_columns, chosen, pa.large_string(), quotes=quotes)
@@ -143,6 +182,8 @@ def _separated(piece: _Piece, mark: str, num_columns: int) -> TripleColumns:
             f"{display(piece.name)}: line {number} has {wrong.num_fields} columns, not {num_columns}: "
             f"{_shown(wrong.text)}."
         ) from wrong
+    if quotes:  # such text often has a space behind the mark
+        columns = [pc.utf8_trim(column, characters=" ") for column in columns]
     return TripleColumns(columns, ignored_columns=max(0, num_columns - 3))
 
 
@@ -183,17 +224,15 @@ def _matched(piece: _Piece, pattern: str, wanted: str) -> list[Any]:
     return [column.cast(pa.large_string()) for column in found.flatten()]
 
 
-def _check_full(columns: list[Any], name: str, before: int) -> None:
-    """Raise DataError for an empty name; before: rows of the file before these."""
+def check_full(columns: list[Any], name: str, before: int, labels: Sequence[Any] = (1, 2, 3)) -> None:
+    """Raise DataError for an empty name; before: rows of the file before these, labels: what columns are called."""
     from any2vec.data.io.arrow import pc
 
-    for number, column in enumerate(columns):
+    for label, column in zip(labels, columns, strict=False):
         is_empty = pc.equal(pc.utf8_length(column), 0).to_numpy(zero_copy_only=False)
         if is_empty.any():
             place = before + int(np.argmax(is_empty)) + 1
-            raise DataError(
-                f"{display(name)}: row {place} has nothing in column {number + 1}; a triple has three names."
-            )
+            raise DataError(f"{display(name)}: row {place} has nothing in column {label}; a triple has three names.")
 
 
 def _shown(line: str) -> str:

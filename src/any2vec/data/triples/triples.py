@@ -23,7 +23,7 @@ from any2vec.data.io.files import expand_inputs, form_of, is_table
 from any2vec.data.io.storage import atomic_folder, read_meta, write_json
 from any2vec.data.options import ProgressCall, TripleOptions, chosen_columns, columns_there, usual_columns
 from any2vec.data.triples.rows import KnownRows, TripleStack, num_duplicates
-from any2vec.data.triples.text import HEADS, RELATIONS, TAILS, TripleColumns, read_triple_text
+from any2vec.data.triples.text import HEADS, RELATIONS, TAILS, TripleColumns, check_full, read_triple_text
 from any2vec.data.vocab.found_texts import FoundTexts
 from any2vec.data.vocab.user_keys import INTEGERS, text_of
 from any2vec.data.vocab.vocabulary import Keys, open_array
@@ -36,6 +36,8 @@ LINK = "linked"
 """the relation of edges that have none"""
 _COLUMNS = ("head", "relation", "tail")
 _KEYS = ("entity", "relation")
+_MISSING = ("NAType", "NaTType")
+"""types of pandas, of values that are missing"""
 _TABLE_ROWS = 1 << 20
 """of a table that are read at a time"""
 
@@ -177,7 +179,7 @@ def read_triples(
     if isinstance(source, Triples):
         return source if known is None else _in_rows_of(source, known)
     with TripleStack(cache_root(cache_dir) / "triples") as stack:
-        pieces = triple_columns(source, options, progress, is_of_training)
+        pieces = triple_columns(source, options, progress, is_of_training, is_relation_last)
         return _encoded(map(_with_relation_last, pieces) if is_relation_last else pieces, known, stack)
 
 
@@ -202,9 +204,13 @@ def _in_rows_of(found: Triples, known: Triples) -> Triples:
 
 
 def triple_columns(
-    source: Any, options: TripleOptions, progress: ProgressCall | None, is_of_training: bool = False
-) -> Iterator[TripleColumns]:
-    """Columns of names, a piece at a time, of whatever `read_triples` takes but folders; raises as it does."""
+    source: Any, options: TripleOptions, progress: ProgressCall | None, is_of_training: bool = False,
+    is_as_given: bool = False,
+) -> Iterator[TripleColumns]:  # fmt: skip
+    """Columns of names, a piece at a time, of whatever `read_triples` takes but folders; raises as it does.
+
+    is_as_given: columns of text stand as they do there, whatever a header says.
+    """
     if isinstance(source, str | Path):
         names = expand_inputs(str(source))
         if len(names) != 1:
@@ -213,7 +219,7 @@ def triple_columns(
             return _table_columns(names[0], form, options, is_of_training)
         if options.use_columns is not None and not is_of_training:
             raise InputError(f"use_columns is for tables, and {names[0]} is text, whose first ones are read.")
-        return read_triple_text(names[0], options, progress, is_of_training)
+        return read_triple_text(names[0], options, progress, is_of_training, is_by_header=not is_as_given)
     return _table_columns(source, None, options, is_of_training) if is_table(source) else _list_columns(source)
 
 
@@ -226,6 +232,11 @@ def _chosen(names: list[str], name: str, use_columns: str | None) -> list[str]:
         return list(filter(None, usual))
     if len(names) < 2:
         raise DataError(f"{name} has {len(names)} column; a triple has three: head, relation and tail.")
+    if usual[0] and usual[2] and [usual[0], usual[2]] != names[:3:2]:
+        raise DataError(
+            f"{name} has heads in column {usual[0]} and tails in {usual[2]}, and no column of relations by its name; "
+            f"say which with use_columns: {usual[0]},RELATION,{usual[2]}, or {usual[0]},{usual[2]} for one relation."
+        )
     return names[:3]
 
 
@@ -238,7 +249,7 @@ def _table_columns(
     name, names = table.name, table.names
     asked = columns_there(options.use_columns, names) if is_of_training else options.use_columns
     chosen = _chosen(names, name, asked)
-    is_empty = True
+    num_rows = 0
     for batch in table.batches(chosen, _TABLE_ROWS):
         columns = []
         integers = [pa.types.is_integer(batch[column].type) for column in chosen]
@@ -249,9 +260,10 @@ def _table_columns(
                 raise DataError(f"{name} has {found.type} in column {column}; names are strings or integers.")
             with table.errors():
                 columns.append(found.cast(pa.large_string()))
-        is_empty &= not len(columns[0])
+        check_full(columns, name, num_rows, chosen)
+        num_rows += len(columns[0])
         yield TripleColumns(columns, len(names) - len(chosen), are_integers=_of_sides(integers))
-    if is_empty:
+    if not num_rows:
         raise DataError(f"{name} holds no triples; give at least one.")
 
 
@@ -282,11 +294,27 @@ def _list_columns(source: Any) -> Iterator[TripleColumns]:
         raise DataError(f"Triples have three names each, edges two; got rows of {sorted(sizes)}.")
     if not columns or not columns[0]:
         raise DataError("There are no triples; give at least one.")
-    if any(name is None for column in columns for name in column):
-        raise DataError("A triple has None for a name; leave such triples out.")
+    texts = [pa.array(_texts(column), pa.large_string()) for column in columns]
+    for text, column in zip(texts, columns, strict=True):
+        if text.null_count:
+            row = int(np.argmax(text.is_null().to_numpy(zero_copy_only=False)))
+            raise DataError(
+                f"Triple {row + 1:,} has {column[row]!r} for a name; names are strings or integers: leave it out."
+            )
     integers = [all(text_of(name) and not isinstance(name, str) for name in column) for column in columns]
-    texts = [pa.array(list(map(str, column)), pa.large_string()) for column in columns]
     yield TripleColumns(texts, are_integers=_of_sides(integers))
+
+
+def _texts(column: list[Any]) -> list[str | None]:
+    """Names as text; None for what is empty, missing, or a number with a fraction."""
+    if not {*map(type, column)} <= {str, int}:
+        column = [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in column]
+        column = ["" if _is_missing(name) else name for name in column]
+    return [str(name) or None for name in column]
+
+
+def _is_missing(name: Any) -> bool:
+    return name is None or isinstance(name, float | np.floating) or type(name).__name__ in _MISSING
 
 
 def _encoded(pieces: Iterable[TripleColumns], known: Triples | None, stack: TripleStack) -> Triples:

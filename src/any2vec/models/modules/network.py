@@ -53,6 +53,7 @@ class ModuleNetwork(nn.Module):
         super().__init__()
         self.place = model.module
         self.module = _made(model, num_features, num_classes)
+        _check_cached(self.module, model)
         parameters = inspect.signature(self.module.forward).parameters
         self.cut: Cut | None = None
         self.why_whole = ""
@@ -112,6 +113,8 @@ class ModuleNetwork(nn.Module):
             nodes = [block.num_targets for block in reversed(blocks)] + [len(x_MD)]
             more = _by_hop(nodes, [len(block.neighbors.neighbor_S) for block in reversed(blocks)])
         self.module.train(draws is not None)
+        if draws is not None and len(x_MD) == 1:
+            _norm_by_running(self.module)
         with torch.random.fork_rng(devices=[], enabled=draws is not None):
             if draws is not None:
                 torch.manual_seed(draws.initial_seed())
@@ -254,6 +257,27 @@ def _check_forward(module: nn.Module, place: str, num_features: int, num_classes
         )
     if not torch.isfinite(found).all():
         raise InputError(f"The forward of {place} gives values that are no numbers (NaN or infinite), untrained.")
+
+
+def _check_cached(module: nn.Module, model: OwnModule) -> None:
+    """Raise InputError where a layer would go on in all batches with the edges of the first one."""
+    if model.sampling == "full-graph":
+        return
+    for name, layer in module.named_modules():
+        is_plain = type(layer).__name__ == "AcceleratedGCNConv"  # its kernel keeps no edges
+        if passes_messages(layer) and getattr(layer, "cached", False) and not is_plain:
+            raise InputError(
+                f"Layers of {model.module} must not keep the edges of their first batch with sampling "
+                f"{model.sampling}, and its {name or type(layer).__name__} has cached=True; give it cached=False, or "
+                "--sampling full-graph."
+            )
+
+
+def _norm_by_running(module: nn.Module) -> None:
+    """Let batch normalization go by its running numbers: of one row there is no variance."""
+    for part in module.modules():
+        if isinstance(part, nn.modules.batchnorm._BatchNorm):
+            part.eval()
 
 
 def _with_weights(module: nn.Module) -> list[nn.Module]:

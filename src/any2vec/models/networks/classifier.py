@@ -17,7 +17,7 @@ from any2vec.data.attributed.features import NodeNumbers
 from any2vec.data.attributed.predictions import class_shares
 from any2vec.data.attributed.relations import RelationalCsr, Relations, relational_csr
 from any2vec.errors import FormatError, InputError
-from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
+from any2vec.formats.safetensors_file import read_arrays, read_safetensors, write_arrays
 from any2vec.models.networks.config.base import NETWORK, GraphNetwork, objective_name
 from any2vec.models.networks.config.layers import APPNP, GAT, GCN, GIN, GINE, SGC, GATv2, GraphSAGE
 from any2vec.models.networks.config.own import OwnModule
@@ -218,10 +218,12 @@ class NetworkClassifier:
 
 
 def write_network(path: Path, weights: State, about: Mapping[str, Any]) -> None:
-    """Write weights, and what they are of, JSON-ready, to a file."""
-    arrays = {name: np.asarray(array, np.float32) for name, array in weights.items()}
+    """Write weights, and what they are of, JSON-ready, to a file; each of its own type, as a module's buffers have."""
+    arrays = {
+        name: array if array.dtype.kind in "fiub" else np.asarray(array, np.float32) for name, array in weights.items()
+    }
     with path.open("wb") as file:
-        write_safetensors(file, arrays, "float32", {"any2vec": json.dumps(about)})
+        write_arrays(file, arrays, {"any2vec": json.dumps(about)})
 
 
 def read_network(folder: Path | str, made: Callable[[GraphNetwork, State, Mapping[str, Any]], Made]) -> Made:
@@ -239,6 +241,8 @@ def read_network(folder: Path | str, made: Callable[[GraphNetwork, State, Mappin
         about = parse_json(metadata["any2vec"])
         options: dict[str, Any] = dict(about["model"])
         model = _MODELS[options.pop("model")](**options)
+        if isinstance(model, OwnModule):  # its buffers may be whole numbers, or float64
+            tensors = {name: np.array(array) for name, array in read_arrays(file)[0].items()}
         return made(model, dict(tensors), about)
     except OtherNetworkError:
         raise

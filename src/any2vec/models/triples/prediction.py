@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from any2vec.data.io.files import is_table
+from any2vec.data.io.files import display, is_table
 from any2vec.data.options import TripleOptions, usual_columns
 from any2vec.data.triples.text import HEADS, RELATIONS, TAILS
 from any2vec.data.triples.triples import Triples, read_triples, triple_columns
@@ -86,12 +86,12 @@ def _table_rows(table: Any, options: TripleOptions) -> Iterator[list[Any]]:
             raise DataError(f"{reader.name} has no columns of head, relation and tail; name two of them at least.")
         usual = reader.names[:3]
     for batch in reader.batches([name for name in usual if name], _TABLE_ROWS):
-        columns = {name: [_name_of(value) for value in values.to_pylist()] for name, values in batch.items()}
+        columns = {name: [name_of(value) for value in values.to_pylist()] for name, values in batch.items()}
         size = len(next(iter(columns.values())))
         yield from map(list, zip(*(columns.get(name, [None] * size) for name in usual), strict=True))
 
 
-def _name_of(value: Any) -> Any:
+def name_of(value: Any) -> Any:
     """A name as it stands in a table: pandas turns integers beside missing ones into floats."""
     value = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     if isinstance(value, float):
@@ -113,11 +113,11 @@ def rows_of_triples(scorer: TripleScorer, given: Any) -> np.ndarray:
             given = given if isinstance(given, np.ndarray) else [tuple(row) for row in given]
             has_objects = not isinstance(given, np.ndarray) or given.dtype.kind in "OU"  # else they are numbers
             is_by_name = has_objects and any(isinstance(name, str) for row in given for name in row)
-            row_M3 = None if is_by_name else np.asarray(given).reshape(-1, 3) if len(given) else np.empty((0, 3), int)
+            row_M3 = None if is_by_name else np.asarray(given) if len(given) else np.empty((0, 3), int)
         except (TypeError, ValueError):
             row_M3 = np.empty((0, 3))
         if row_M3 is not None:
-            if row_M3.dtype.kind not in "iu":
+            if row_M3.dtype.kind not in "iu" or row_M3.shape[1:] != (3,):
                 raise InputError(
                     "score takes triples of names (a file, a table, a list of (head, relation, tail)), or their rows, "
                     f"integers (M, 3); got {given!r:.80}."
@@ -226,14 +226,38 @@ def _left_out(scorer: TripleScorer, exclude: Any, exclude_training: bool) -> lis
     """Sets of triples that are no answers, integers (M, 3); names that the model lacks are -1."""
     known = named(scorer) if (sets := _sets(exclude)) else None
     found = [read_triples(one, scorer.options, known=known, is_of_training=True).rows() for one in sets]
+    for one, row_M3 in zip(sets, found, strict=True):
+        _check_any_known(scorer, one, row_M3)
     return [np.empty((0, 3), np.int64), *found, *([scorer.triples] if exclude_training else [])]
+
+
+def _check_any_known(scorer: TripleScorer, given: Any, row_M3: np.ndarray) -> None:
+    """Raise where a set, but for a list of triples, has no triple of the model's names: then it leaves out nothing."""
+    is_list = isinstance(given, list | tuple) and not _is_columns(given)
+    if is_list or not len(row_M3) or (row_M3 >= 0).all(axis=1).any():
+        return
+    is_array = getattr(given, "ndim", 0) == 2 or _is_columns(given)
+    first = given[0][0] if is_array else ""
+    if not isinstance(first, str) and text_of(first) is not None and isinstance(scorer.entities[0], str):
+        raise InputError(
+            f"exclude takes triples by name, and integers are rows; give names, such as {scorer.entities[0]!r} and "
+            f"{scorer.relations[0]!r}."
+        )
+    origin = f" of {display(given)}" if isinstance(given, str | Path) or is_table(given) else ""
+    raise DataError(
+        f"None of the {len(row_M3):,} excluded triples{origin} has the names of training; give head, relation and tail "
+        "as there."
+    )
+
+
+def _is_columns(given: Any) -> bool:
+    return isinstance(given, tuple) and any(getattr(part, "ndim", 0) == 1 for part in given)
 
 
 def _sets(exclude: Any) -> list[Any]:
     """What is excluded as sets that `read_triples` takes: one given alone is a list of one, as are triples together."""
     is_array = getattr(exclude, "ndim", 0) == 2
-    is_columns = isinstance(exclude, tuple) and any(getattr(part, "ndim", 0) == 1 for part in exclude)
-    if isinstance(exclude, str | Path | Triples) or is_table(exclude) or is_array or is_columns:
+    if isinstance(exclude, str | Path | Triples) or is_table(exclude) or is_array or _is_columns(exclude):
         return [exclude]
     if not isinstance(exclude, Iterable):
         raise InputError(f"exclude takes triples: a file, a table, a list of triples, or several; got {exclude!r:.80}.")

@@ -132,14 +132,14 @@ class DataSource(PlainSource):
         return ends_of(self.csr, self.edge_id)
 
     def needs_edges(self, data: Any) -> bool:
-        return any(data.is_edge_attr(name) for name in data.to_dict() if name != "edge_index")
+        return any(data.is_edge_attr(name) for name, _ in _attributes(data) if name != "edge_index")
 
     def collate(self, data: Any, node_M: np.ndarray, edge_2S: np.ndarray, edge_S: np.ndarray) -> tuple[Any, Any]:
         import torch
 
         made = copy.copy(data)
         e_id = self.edge_id[edge_S]
-        for name, value in data.to_dict().items():
+        for name, value in _attributes(data):
             if name == "edge_index":
                 continue
             if name == "num_nodes":
@@ -258,6 +258,11 @@ def as_placed(edge_2S: np.ndarray, edge_index: Any) -> Any:
     import torch
 
     return torch.from_numpy(edge_2S).to(getattr(edge_index, "device", "cpu"))
+
+
+def _attributes(data: Any) -> list[tuple[str, Any]]:
+    """Names and values; private ones, which a `Batch` of PyG has, are no attributes."""
+    return list(data.stores[0].items())
 
 
 def checked_nodes(kind: Kind, given: Any, num_nodes: int) -> InputNodes:

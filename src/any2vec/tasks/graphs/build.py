@@ -23,7 +23,7 @@ from any2vec.data.io.files import display, form_of, is_regular
 from any2vec.data.io.storage import atomic_folder, check_folder_free
 from any2vec.data.options import GraphOptions
 from any2vec.data.vocab.found_texts import integer_keys
-from any2vec.errors import DataError
+from any2vec.errors import DataError, InputError
 from any2vec.tasks.graphs.edges import NO_TYPES, EdgeSource, listed_edges, typed_edges
 from any2vec.tasks.graphs.nodes import Nodes, node_labels, node_splits
 from any2vec.tasks.layers.prepare import OpenFeatures, open_features
@@ -72,10 +72,10 @@ def write_graph(
 
     source: edges, as `read_graph` takes them; or a PyG `Data`, whose x, y, edge_weight, edge_type, edge_attr (of two
     dimensions) and masks come along, and whose edges have a direction; or a `HeteroData`, whose types of nodes are laid
-    behind each other, and whose edge_attr is left out, with a warning; or a folder of OGB's raw files. more: fields of
-    `BuildOptions`. Without features the nodes are those of the edges: whole numbers ascending, others in order of first
-    appearance; with features that are a matrix, node r is its row r. Equal edges become one, and their weights are
-    added.
+    behind each other, and whose edge_attr and edge_weight are left out, with a warning; or a folder of OGB's raw files.
+    more: fields of `BuildOptions`. Without features the nodes are those of the edges: whole numbers ascending, others
+    in order of first appearance; with features that are a matrix, node r is its row r. Equal edges become one, and
+    their weights are added.
 
     Edges whose ids are whole numbers, of text, Parquet and Arrow files, go through in pieces: memory O(nodes) and some
     500 MB, disk 24 bytes an edge meanwhile. Others, and undirected ones with weights, are read whole. Features of edges
@@ -91,7 +91,7 @@ def write_graph(
     if (laid := _laid(source, reading, options)) is not None:
         edges, own = laid
         options = replace(options, **{name: value for name, value in own.items() if getattr(options, name) is None})
-        return _written(edges, Path(out), options, _opened(options), overwrite)
+        return _written(edges, Path(out), options, _placed(_opened(options), edges), overwrite)
     found = _opened(options)
     known = None
     if found is not None:
@@ -125,25 +125,49 @@ def _laid(source: Any, reading: GraphOptions, options: BuildOptions) -> tuple[Ed
     if hasattr(source, "edge_index") and hasattr(source, "to_dict"):
         from any2vec.tasks.graphs.objects import of_pyg
 
-        pieces, num_nodes, own = of_pyg(source)
+        pieces, num_nodes, own = of_pyg(source, reading.weighted, options.split is None)
         return EdgeSource(Nodes(num_nodes), lambda: iter([pieces]), True, "The PyG data"), own
-    from any2vec.tasks.graphs.layouts import is_ogb, of_hetero, of_ogb, with_edge_attr
+    from any2vec.tasks.graphs.layouts import is_ogb, of_hetero, of_ogb
 
-    if hasattr(source, "node_types") and hasattr(source, "edge_types"):
-        if options.edge_features is None and (left_out := with_edge_attr(source)):
+    is_typed, is_folder = hasattr(source, "node_types") and hasattr(source, "edge_types"), is_ogb(source)
+    if (is_typed or is_folder) and reading.weighted:
+        raise InputError("Weights of edges of HeteroData and OGB's folders are not read; leave out weighted=True.")
+    if is_typed:
+        _say_left_out(source, reading, options)
+        return of_hetero(source, options.labels is None, options.split is None)
+    return of_ogb(Path(source), reading.directed) if is_folder else None
+
+
+def _say_left_out(data: Any, reading: GraphOptions, options: BuildOptions) -> None:
+    """Warn of what edges of a `HeteroData` have that is not read."""
+    from any2vec.tasks.graphs.layouts import with_attribute
+
+    for name, what, is_meant, meant in (
+        ("edge_attr", "features", options.edge_features is not None, "edge_features=False"),
+        ("edge_weight", "weights", reading.weighted is False, "GraphOptions(weighted=False)"),
+    ):
+        if not is_meant and (left_out := with_attribute(data, name)):
             warnings.warn(
-                f"edge_attr of {', '.join(left_out)} is left out: features of edges of HeteroData are not read; "
-                "edge_features=False says that this is meant.",
-                stacklevel=3,
+                f"{name} of {', '.join(left_out)} is left out: {what} of edges of HeteroData are not read; {meant} "
+                "says that this is meant.",
+                stacklevel=4,
             )
-        return of_hetero(source, options.labels is None)
-    return of_ogb(Path(source), reading.directed) if is_ogb(source) else None
 
 
 def _opened(options: BuildOptions) -> OpenFeatures | None:
     if isinstance(options.features, OpenFeatures):
         return options.features
     return None if options.features is None else open_features(options.features)
+
+
+def _placed(found: OpenFeatures | None, edges: EdgeSource) -> OpenFeatures | None:
+    """Rows in the order of nodes that are numbered: node r is key r. DataError: a node has no key."""
+    num = edges.nodes.num
+    if found is None or found.keys is None or len(found.keys) != num:  # another number is refused when rows are written
+        return found
+    place = Nodes(num, found.keys, features=found.name).rows([str(row) for row in range(num)], edges.name)
+    is_in_order = (place == np.arange(num)).all()  # then a mapped file stays one
+    return found if is_in_order else found._replace(keys=None, matrix=found.matrix[place])
 
 
 def _edge_rows(options: BuildOptions) -> GivenRows | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from any2vec.data.attributed.graph import SPLITS
 from any2vec.data.attributed.tensors import as_numpy
@@ -42,12 +43,11 @@ class _Layout:
     """part of the split -> type -> bool (K,)"""
     edges: dict[str, tuple[str, str, np.ndarray]] = field(default_factory=dict)
     """relation -> (type of sources, type of targets, integers (2, edges))"""
-    has_labels: bool = True
-    """whether classes are to come along"""
 
-    def source(self) -> tuple[EdgeSource, dict[str, Any]]:
-        """(the edges, and features, labels and split where there are some)."""
-        own: dict[str, Any] = {"labels": self._labels(), "split": self._split(), "features": None}
+    def source(self, has_labels: bool = True, has_split: bool = True) -> tuple[EdgeSource, dict[str, Any]]:
+        """(the edges, and features, and labels and split where they are to come along and there are some)."""
+        own: dict[str, Any] = {"features": None, "labels": self._labels() if has_labels else None}
+        own["split"] = self._split() if has_split else None
         if self.features:
             own["features"] = OpenFeatures(None, StackedFeatures(self.sizes, self.features, self.name), self.name)
         for relation, (src, dst, ends) in self.edges.items():
@@ -76,7 +76,7 @@ class _Layout:
                 raise DataError(f"{self.name}: edges of {relation} lead outside the {num:,} nodes of {kind}.")
 
     def _labels(self) -> np.ndarray | None:
-        if not (self.labels and self.has_labels):
+        if not self.labels:
             return None
         if len(self.labels) > 1:
             raise DataError(
@@ -120,7 +120,7 @@ class StackedFeatures:
 
     def __init__(self, sizes: Mapping[str, int], features: Mapping[str, Any], name: str) -> None:
         for kind, rows in features.items():
-            if rows.ndim != 2 or rows.dtype.kind not in "fiub" or len(rows) != sizes[kind]:
+            if rows.ndim != 2 or rows.dtype.kind not in "fiub" or rows.shape[0] != sizes[kind]:
                 raise DataError(f"{name}: features of {kind} must be numbers, a row for each of {sizes[kind]:,} nodes.")
         widths = {kind: rows.shape[1] for kind, rows in features.items()}
         self._is_shared = len(set(widths.values())) == 1
@@ -136,15 +136,16 @@ class StackedFeatures:
                 low, high, width = max(start, first), min(stop, first + size), self._features[kind].shape[1]
                 if low < high:
                     part = self._features[kind][low - first : high - first]
+                    part = part.toarray() if sparse.issparse(part) else part
                     found[low - start : high - start, column : column + width] = part
                 column += 0 if self._is_shared else width
             first += size
         return found
 
 
-def of_hetero(data: Any, has_labels: bool) -> tuple[EdgeSource, dict[str, Any]]:
-    """Of a `HeteroData`: types of nodes in its order; relations `source__relation__target`; x, masks, and y where
-    classes are to come along.
+def of_hetero(data: Any, has_labels: bool, has_split: bool) -> tuple[EdgeSource, dict[str, Any]]:
+    """Of a `HeteroData`: types of nodes in its order; relations `source__relation__target`; x, and y and masks where
+    they are to come along.
 
     Raises:
         DataError: a type has no number of nodes, edges lead outside, or parts do not fit.
@@ -154,7 +155,7 @@ def of_hetero(data: Any, has_labels: bool) -> tuple[EdgeSource, dict[str, Any]]:
         if data[kind].num_nodes is None:
             raise DataError(f"The PyG data does not tell how many nodes of {kind} there are; give them x or num_nodes.")
         sizes[kind] = int(data[kind].num_nodes)
-    layout = _Layout("The PyG data", sizes, has_labels=has_labels)
+    layout = _Layout("The PyG data", sizes)
     for kind in sizes:
         for name, parts in (("x", layout.features), ("y", layout.labels)):
             if (found := as_numpy(data[kind].get(name))) is not None:
@@ -167,12 +168,12 @@ def of_hetero(data: Any, has_labels: bool) -> tuple[EdgeSource, dict[str, Any]]:
         if ends is None:
             raise DataError(f"The PyG data has no edge_index of {src}, {relation}, {dst}.")
         layout.edges[f"{src}__{relation}__{dst}"] = (src, dst, ends)
-    return layout.source()
+    return layout.source(has_labels, has_split)
 
 
-def with_edge_attr(data: Any) -> list[str]:
-    """Relations of a `HeteroData`, as `of_hetero` names them, whose edges have features."""
-    return ["__".join(kind) for kind in data.edge_types if data[kind].get("edge_attr") is not None]
+def with_attribute(data: Any, name: str) -> list[str]:
+    """Relations of a `HeteroData`, as `of_hetero` names them, whose edges have such an attribute."""
+    return ["__".join(kind) for kind in data.edge_types if data[kind].get(name) is not None]
 
 
 def is_ogb(source: Any) -> bool:

@@ -14,15 +14,21 @@ from any2vec.data.attributed.tensors import as_numpy, edges_of
 from any2vec.errors import DataError
 
 
-def of_pyg(data: Any) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], int, dict[str, Any]]:
+def of_pyg(
+    data: Any, is_weighted: bool | None = None, has_split: bool = True
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], int, dict[str, Any]]:
     """((src, dst, weights, types), number of nodes, features, labels, split and features of edges where it has
-    them) of a `Data`.
+    them) of a `Data`. is_weighted: edges need weights; False: these are left out; None: where there are some.
+    has_split: masks come along.
 
     Raises:
         DataError: edges are none, or outside the nodes; their weights or types are none.
     """
     src, dst, num_nodes = edges_of(data)
-    weights, types = as_numpy(getattr(data, "edge_weight", None)), as_numpy(getattr(data, "edge_type", None))
+    weights = None if is_weighted is False else as_numpy(getattr(data, "edge_weight", None))
+    if is_weighted and weights is None:
+        raise DataError("The PyG data has no edge_weight; name the weights so, or leave out weighted=True.")
+    types = as_numpy(getattr(data, "edge_type", None))
     if types is not None and types.size:
         low, high = types.min(), types.max()
         if types.dtype.kind not in "iu" or not 0 <= low <= high < MAX_RELATIONS:
@@ -48,7 +54,8 @@ def of_pyg(data: Any) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndar
             stacklevel=4,
         )
     masks = {part: as_numpy(getattr(data, f"{part}_mask", None)) for part in SPLITS}
-    own["split"] = _splits({part: mask for part, mask in masks.items() if mask is not None}, num_nodes)
+    given = {part: mask for part, mask in masks.items() if mask is not None}
+    own["split"] = _splits(given, num_nodes) if has_split else None
     return pieces, num_nodes, own
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -67,9 +68,24 @@ def prepare_graph(
             edge_features=options.edge_features if model.takes_edge_features else False,
         )  # fmt: skip
         with TemporaryDirectory(prefix="any2vec-graph-") as folder:  # mapped files outlive their names
-            opened = write_graph(source, Path(folder) / "graph", build, graph=graph, stage=stage)
+            opened = _built(source, Path(folder) / "graph", build, graph, stage, objective_name(model) == "classes")
             return _prepared(model, opened, seed)
     return _prepared(model, opened, seed)
+
+
+def _built(
+    source: Any, out: Path, build: BuildOptions, graph: GraphOptions | None, stage: Stage | None, is_of_classes: bool
+) -> AttributedGraph:
+    """The folder; y and masks of PyG's data that are no classes and splits are left out where none are learned.
+
+    Those that are stay, for checkpoints tell the data by them.
+    """
+    own: dict[str, Any] = {name: False for name in ("labels", "split") if getattr(build, name) is None}
+    if own and not is_of_classes and (hasattr(source, "edge_index") or hasattr(source, "node_types")):
+        with suppress(DataError):  # if it is of something else, it comes again
+            return write_graph(source, out, build, graph=graph, stage=stage)
+        build = replace(build, **own)
+    return write_graph(source, out, build, graph=graph, stage=stage)
 
 
 def _prepared(model: GraphNetwork, opened: AttributedGraph, seed: int) -> PreparedGraph:

@@ -254,6 +254,8 @@ def _split(source: Any, row_of: dict[str, int], label_N: np.ndarray) -> dict[str
         parts = read_split(source)
         rows = {name: _rows(nodes, row_of, Path(source).name) for name, nodes in parts.items()}
     else:
+        if unknown := {str(name) for name in source} - set(SPLITS):
+            raise DataError(f"The split has a part {min(unknown)!r}; parts are {', '.join(SPLITS)}.")
         rows = {name: np.asarray(source.get(name, ()), np.int64) for name in SPLITS}
         for name, part in rows.items():
             if part.size and not 0 <= int(part.min()) <= int(part.max()) < len(label_N):

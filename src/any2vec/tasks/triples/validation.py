@@ -1,6 +1,6 @@
 """Validation of models of triples: a share of them that is held out, and filtered ranks of those, or of a file's.
 
-Legend: M triples, V entities, R relations.
+Legend: M triples, D distinct ones, V entities, R relations.
 """
 
 from __future__ import annotations
@@ -28,15 +28,18 @@ _METRICS = ("mrr", "hits_at_1", "hits_at_3", "hits_at_10")
 def held_out(triples: Triples, share: float, seed: int) -> tuple[Triples, np.ndarray]:
     """(the triples that train, those held out: int64 (M, 3)), the latter about a share of all, drawn by the seed.
 
-    An entity or relation that no other triple has stays in training.
+    An entity or relation that no other triple has stays in training. Copies of a triple are on one side together.
 
     Raises:
         InputError: the share comes to no triple.
     """
     whole_M3 = triples.rows()
-    drawn_M = np.random.default_rng((seed, _STREAM)).permutation(len(whole_M3))
+    first_M = _first_copies(whole_M3) if triples.report.duplicates else np.arange(len(whole_M3))
+    distinct_D = np.flatnonzero(first_M == np.arange(len(first_M)))
+    drawn_D = np.random.default_rng((seed, _STREAM)).permutation(len(distinct_D))
     is_held_M = np.zeros(len(whole_M3), bool)
-    is_held_M[drawn_M[: round(share * len(whole_M3))]] = True
+    is_held_M[distinct_D[drawn_D[: round(share * len(distinct_D))]]] = True
+    is_held_M = is_held_M[first_M]
     kept_M3 = whole_M3[~is_held_M]
     is_known_V, is_known_R = np.zeros(len(triples.entities), bool), np.zeros(len(triples.relations), bool)
     is_known_V[kept_M3[:, [0, 2]]], is_known_R[kept_M3[:, 1]] = True, True
@@ -51,10 +54,23 @@ def held_out(triples: Triples, share: float, seed: int) -> tuple[Triples, np.nda
     return Triples(head_M, relation_M, tail_M, triples.entities, triples.relations, report), whole_M3[is_held_M]
 
 
+def _first_copies(triple_M3: np.ndarray) -> np.ndarray:
+    """Where each triple stands first, int64 (M,)."""
+    order_M = np.lexsort(triple_M3.T)  # stable: copies stay in order
+    sorted_M3 = triple_M3[order_M]
+    is_new_M = np.ones(len(order_M), bool)
+    is_new_M[1:] = (sorted_M3[1:] != sorted_M3[:-1]).any(axis=1)
+    first_M = np.empty(len(order_M), np.int64)
+    first_M[order_M] = order_M[is_new_M][np.cumsum(is_new_M) - 1]
+    return first_M
+
+
 def triple_validator(
     triples: Triples, held_M3: np.ndarray | None, data: Any, options: TripleOptions | None, seed: int
 ) -> Validator:
     """Filtered ranks of validation triples: MRR, which decides, and hits. Answers of training and validation are known.
+
+    A triple with a name that training lacks ranks in the middle, as where a result is judged.
 
     Args:
         held_M3: those held out, by row; None: those of data, whatever `read_triples` reads.
@@ -64,9 +80,8 @@ def triple_validator(
         DataError: the data cannot be read, or no triple has names of the training alone.
     """
     if held_M3 is None:
-        held_M3 = read_triples(data, options, known=triples).rows()
-        held_M3 = held_M3[(held_M3 >= 0).all(axis=1)]
-        if not len(held_M3):
+        held_M3 = read_triples(data, options, known=triples, is_of_training=True).rows()
+        if not (held_M3 >= 0).all(axis=1).any():
             raise DataError("No validation triple has names of the training alone; give triples of the same graph.")
     num_entities, num_relations = len(triples.entities), len(triples.relations)
     most = max(_FEWEST, _MOST_SCORES // (2 * num_entities))
