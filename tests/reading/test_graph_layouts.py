@@ -12,7 +12,6 @@ import pytest
 
 from any2vec import AttributedGraph, Embeddings, GraphOptions, GraphSAGE, NeighborLoader, write_graph
 from any2vec.errors import DataError, InputError
-from any2vec.tasks.graphs.prepare import prepare_graph
 from cli_runs import called
 
 PAPERS, AUTHORS, TOPICS = 4, 3, 2
@@ -258,6 +257,8 @@ def test_damaged_files_of_ogb_are_refused(tmp_path: Path, change: Any, says: str
 @pytest.mark.parametrize("objective", ["links", "unsupervised"])
 def test_classes_and_masks_that_nothing_learns_may_be_anything(objective: Any) -> None:
     torch, pyg = pytest.importorskip("torch"), pytest.importorskip("torch_geometric.data")
+    from any2vec.tasks.graphs.prepare import prepare_graph
+
     model = GraphSAGE(hidden=4, fanouts="2,2", objective=objective)
     ends = torch.from_numpy(np.random.default_rng(0).integers(0, 40, (2, 200)))
     data = pyg.Data(x=torch.ones(40, 3), edge_index=ends, y=torch.arange(40))
