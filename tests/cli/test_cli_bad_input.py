@@ -57,12 +57,6 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ),
     ("embed: --a", None, ["embed", "x", "x", "--out", "y.npy", "--encoder", "z", "--a", "1"], "those of the --encoder"),
     (
-        "walk: threads",
-        b"a b\n",
-        ["walk", "in", "--out", "x", "--logical-hosts", "2", "--threads", "1"],
-        "one host",
-    ),
-    (
         "build: split",
         b"0 1\n",
         ["graph", "build", "in", "--out", "x", "--split-index", "1"],

@@ -82,12 +82,7 @@ def _walk(
     graph: GraphPath,
     out: Out,
     seed: Seed = 1,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            "--threads", min=0, max=MAX_THREADS, help=r"0 = all usable cores \[default 0]", show_default=False
-        ),
-    ] = None,
+    threads: Annotated[int, typer.Option("--threads", min=0, max=MAX_THREADS, help="0 = all usable cores.")] = 0,
     logical_hosts: LogicalHosts = 0,
     method: Partition = None,
     config: Config = None,
@@ -108,8 +103,6 @@ def _walk(
 
     if method is not None and not logical_hosts:
         raise InputError("--partition says how the graph is cut for several hosts; give --logical-hosts too.")
-    if threads is not None and logical_hosts:
-        raise InputError("--threads are of one host; with --logical-hosts each has one of its own: leave it out.")
     method = method or "contiguous"
     check_choice("partition", method, PARTITIONS)
     chosen = _options(config, values, graph_flags() | walk_flags())
@@ -118,7 +111,7 @@ def _walk(
     with Bar(quiet) as bar:
         found = read(graph, {key: value for key, value in chosen.items() if key in graph_flags()}, bar)
         started = time.perf_counter()
-        where = (out, threads or 0, overwrite, lambda done, total: bar.stage("walking", done, total))
+        where = (out, threads, overwrite, lambda done, total: bar.stage("walking", done, total))
         corpus, distributed = _written(found, options, seed, *where, logical_hosts, method)
         seconds = time.perf_counter() - started
     result = {
