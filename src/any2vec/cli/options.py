@@ -187,6 +187,11 @@ def path_option(*flags: str, what: str = "file or folder", no: tuple[str, ...] =
     return typer.Option(*flags, parser=place, metavar="PATH", **more)
 
 
+def unset_option(*flags: str, help: str, default: str, **more: Any) -> Any:
+    """A flag that does not always apply: None says that it was not given, and its help what then holds."""
+    return typer.Option(*flags, help=rf"{help} \[default {default}]", show_default=False, **more)
+
+
 def out_option(help: str, what: str = "folder", **more: Any) -> Any:
     """`--out`, where a result goes: a new file or folder, for neither nothing nor standard output is one."""
     return path_option("--out", "-o", what=what, no=("", "-"), help=help, **more)

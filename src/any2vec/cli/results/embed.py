@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 from any2vec.cli.bar import Bar
-from any2vec.cli.options import Flag, flags_of, out_option, with_flags
+from any2vec.cli.options import Flag, flags_of, out_option, unset_option, with_flags
 from any2vec.cli.output import AsJson, details, guarded, print_json, show
 from any2vec.cli.results.search import Result
 from any2vec.cli.run.flags import check_input
@@ -40,15 +40,12 @@ def _embed(
     out: Annotated[Path, out_option("Vectors to write, in the format of its suffix; a folder without one.", "file")],
     a: Annotated[
         float | None,
-        typer.Option("--a", help=r"A word of share p weighs a / (a + p) \[default 0.001]", show_default=False),
+        unset_option("--a", help="A word of share p weighs a / (a + p)", default="0.001"),
     ] = None,
     components: Annotated[
         int | None,
-        typer.Option(
-            "--components",
-            min=0,
-            show_default=False,
-            help=r"First principal components of the documents to take away \[default 1]",
+        unset_option(
+            "--components", min=0, help="First principal components of the documents to take away", default="1"
         ),
     ] = None,
     save: Annotated[

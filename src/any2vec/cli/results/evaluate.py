@@ -13,7 +13,7 @@ import typer
 
 from any2vec.checks import MAX_SEED, check_choice, parse_json
 from any2vec.cli.bar import Bar
-from any2vec.cli.options import Flag, flags_of, out_option, path_option, with_flags
+from any2vec.cli.options import Flag, flags_of, out_option, path_option, unset_option, with_flags
 from any2vec.cli.output import AsJson, details, guarded, note, plain, print_json, render, show
 from any2vec.cli.results.search import Format, Result, load
 from any2vec.cli.run.flags import check_input
@@ -92,11 +92,6 @@ def _check_own(task: str, given: list[str]) -> None:
             raise InputError(f"{flag} is for --task {' and '.join(_OF[flag])}; {end}.")
 
 
-def _own(*flags: str, help: str, default: str, **more: Any) -> Any:
-    """A flag of some tasks alone: None says that it was not given, and its help what then holds."""
-    return typer.Option(*flags, help=rf"{help} \[default {default}]", show_default=False, **more)
-
-
 TASKS = ("similarity", "analogy", "pip", "nodes", "links", "triples", "recommend")
 
 
@@ -110,7 +105,7 @@ def _evaluate(
         ),
     ],
     method: Annotated[
-        str | None, _own("--method", help="analogy: add (3CosAdd) or mul (3CosMul)", default="add")
+        str | None, unset_option("--method", help="analogy: add (3CosAdd) or mul (3CosMul)", default="add")
     ] = None,
     max_vocab: Annotated[
         int | None,
@@ -126,7 +121,7 @@ def _evaluate(
         typer.Option("--fractions", help="nodes: shares that train, by commas (0.1 to 0.9)", show_default=False),
     ] = None,
     shuffles: Annotated[
-        int | None, _own("--shuffles", min=1, help="nodes: random splits per share", default="10")
+        int | None, unset_option("--shuffles", min=1, help="nodes: random splits per share", default="10")
     ] = None,
     seed: Annotated[
         int | None,
@@ -138,14 +133,16 @@ def _evaluate(
             help=r"nodes: of the splits \[default 1]; pip: of the training",
         ),
     ] = None,
-    score: Annotated[str | None, _own("--score", help="links: dot, cosine, output or hadamard", default="dot")] = None,
+    score: Annotated[
+        str | None, unset_option("--score", help="links: dot, cosine, output or hadamard", default="dot")
+    ] = None,
     known: Annotated[
         list[Path] | None,
         path_option("--known", help="triples: others that are true, besides those of training.", show_default=False),
     ] = None,
     unknown: Annotated[
         str | None,
-        _own(
+        unset_option(
             "--unknown",
             help="triples: those with names that have no vector rank in the middle, skip, or error",
             default="middle",
@@ -155,10 +152,10 @@ def _evaluate(
         list[Path] | None,
         path_option("--exclude", help="recommend: interactions that are not ranked, of training.", show_default=False),
     ] = None,
-    k: Annotated[int | None, _own("--k", "-k", min=1, help="recommend: items of a list", default="20")] = None,
+    k: Annotated[int | None, unset_option("--k", "-k", min=1, help="recommend: items of a list", default="20")] = None,
     unseen: Annotated[
         bool | None,
-        _own(
+        unset_option(
             "--unseen/--seen-only",
             help="similarity: count words that training has not seen, where the result can make their vectors",
             default="unseen",
@@ -166,15 +163,19 @@ def _evaluate(
     ] = None,
     references: Annotated[
         bool | None,
-        _own("--references/--no-references", help="pip: find the best there is, too (slow)", default="references"),
+        unset_option(
+            "--references/--no-references", help="pip: find the best there is, too (slow)", default="references"
+        ),
     ] = None,
     relations: Annotated[
         str | None,
-        _own("--relations", help="triples: how many relations to show, or all; --json has all of them", default="10"),
+        unset_option(
+            "--relations", help="triples: how many relations to show, or all; --json has all of them", default="10"
+        ),
     ] = None,
     by: Annotated[
         str | None,
-        _own("--by", help="triples: relations that are frequent, or worst (MRR), first", default="frequent"),
+        unset_option("--by", help="triples: relations that are frequent, or worst (MRR), first", default="frequent"),
     ] = None,
     format: Format = None,
     as_json: AsJson = False,
