@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args, get_type_hints
@@ -21,8 +22,10 @@ from any2vec import machine
 from any2vec.cli.app import app
 from any2vec.data.partitions.row_partitions import RowPartitions
 from any2vec.data.triples.triples import TripleReport
+from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, Interrupted, StorageError
 from any2vec.evaluate.triples import evaluate_triple_file
+from any2vec.formats.table import Table
 from any2vec.models.triples.queries import QueryBatch
 from any2vec.models.triples.worker import Candidates, TripleWorker
 from any2vec.options.run import RunOptions
@@ -40,7 +43,7 @@ from any2vec.tasks.triples.program import fresh_tables, start_entities
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train import progress, run_folder, task
 from any2vec.train.out_of_core import table_budget
-from any2vec.train.out_of_core.stored_vectors import StoredVectors
+from any2vec.train.out_of_core.stored_vectors import StoredTable, StoredVectors
 from any2vec.train.spec import Hooks, Request, RunSpec
 from ended_runs import fails_at, stops_after
 from spreads import spread
@@ -169,6 +172,24 @@ def test_vectors_come_in_the_order_of_entities(size: int, tmp_path: Path, monkey
     found = np.concatenate([vectors[start : start + 100].copy() for start in range(0, 400, 100)])
     store.close()
     assert np.array_equal(found, np.repeat(np.arange(400.0), 4).reshape(400, 4))
+
+
+@pytest.mark.parametrize("has_output", [False, True])
+def test_a_saved_table_is_no_longer_in_memory(has_output: bool, tmp_path: Path) -> None:
+    """The result is opened next, which takes memory of its own."""
+    parts = RowPartitions(100_000, 4, 7)
+    store = PartitionStore.create(tmp_path / "store", parts.bounds.tolist(), 16, lambda number, row_RC: None)
+    vectors, output = (StoredVectors(store, parts, 8, 1 << 30, column) for column in (0, 8))
+    table = Table(list(map(str, range(100_000))), vectors, output if has_output else None)
+    (tmp_path / "out").mkdir()
+    tracemalloc.start()
+    try:
+        StoredTable(table).save_into(tmp_path / "out")
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000 < 4 * vectors.size  # bytes
+    finally:
+        tracemalloc.stop()
+    store.close()
+    assert not Embeddings.load(tmp_path / "out").vectors.any()
 
 
 # ---- stopped, and gone on

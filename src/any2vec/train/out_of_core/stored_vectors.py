@@ -45,8 +45,12 @@ class StoredVectors:
         self.shape = parts.num_entities, width
         self.size = parts.num_entities * width
         self._stretch = max(1, max(num_bytes, BLOCK_BYTES) // (4 * width))
+        self.release()
+
+    def release(self) -> None:
+        """Let go of the stretch at hand; whoever asks for a slice then has it gathered again."""
         self._first = 0
-        self._memory_NW = self._values_NW = np.empty((0, width), np.float32)
+        self._memory_NW = self._values_NW = np.empty((0, self.shape[1]), np.float32)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -90,6 +94,9 @@ class StoredTable:
         return len(self.table.keys)
 
     def save_into(self, folder: Path) -> None:
-        """Write the vectors and the names."""
+        """Write the vectors and the names; of the vectors nothing stays in memory, for the result is opened next."""
         check_writable(self.table.keys)
         write_native(Path(folder), self.table, "float32")
+        for vectors in (self.table.vectors, self.table.output):
+            if isinstance(vectors, StoredVectors):
+                vectors.release()
