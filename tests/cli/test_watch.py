@@ -29,6 +29,7 @@ from any2vec.data.io.folder_lock import FolderLock
 from any2vec.errors import InputError
 from any2vec.report.live import POINTS, LiveRun
 from any2vec.report.live_server import LiveServer
+from any2vec.train.progress import rotated_log
 from browser import Browser
 
 
@@ -126,6 +127,15 @@ def test_a_log_of_any_length_makes_few_points_the_last_among_them(run: Path) -> 
     (run / "progress.jsonl").write_text("".join(record(words) for words in range(10, 10 * (3 * POINTS + 2), 10)))
     points = LiveRun(run).view().curves["loss"]
     assert POINTS // 2 <= len(points) <= POINTS and points[-1] == [2.0 * (3 * POINTS + 1), 3.25]
+
+
+def test_a_log_that_has_begun_anew_goes_on_from_the_one_before(run: Path) -> None:
+    log = run / "progress.jsonl"
+    log.rename(rotated_log(log))
+    before = len(rotated_log(log).read_bytes().splitlines())
+    log.write_text(record(70))
+    view = LiveRun(run).view()
+    assert view.record["words"] == 70 and len(view.curves["loss"]) == before + 1
 
 
 def test_the_state_follows_the_lock_and_the_age_of_the_record(run: Path) -> None:
