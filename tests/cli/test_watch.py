@@ -382,3 +382,15 @@ def test_a_log_that_goes_while_it_is_looked_at_is_no_error(run: Path, monkeypatc
     assert live.view().state in ("waiting", "ended")
     (run / "progress.jsonl").unlink(missing_ok=True)
     assert live.view().state == "ended"
+
+
+def test_headings_of_sources_are_whole_at_80_columns(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("lines", "words", "duplicates", "words_per_s", "waiting", "bad", "reconnects")
+    few = {"duplicates": 0, "waiting": 0, "bad": 3, "reconnects": 1}
+    source = dict.fromkeys(names, 9_740_000) | few | {"state": "ended"}
+    (run / "progress.jsonl").write_text(record(10, sources={"t.txt": source}))
+    monkeypatch.setenv("COLUMNS", "80")
+    said = CliRunner().invoke(app, ["watch", str(run), "--once"]).stdout
+    heading = next(line for line in said.splitlines() if "source" in line)
+    shown = ["source", "lines", "words", "twice", "words/s", "waiting", "bad", "retries", "state"]
+    assert heading.split()[1:-1] == shown

@@ -84,6 +84,8 @@ def _host_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         return []
     sent = sum(summary["bytes_by_kind"].values())
     if _is_layered(summary):
+        if summary["hosts"] == 1:
+            return []
         stripes = " + ".join(str(layers) for layers in summary["layers_by_host"])
         return [*_restart_lines(summary), ("hosts", f"{stripes} layers, {size(sent)} between them")]
     if "sync_servers" in summary:
