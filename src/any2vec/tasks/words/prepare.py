@@ -241,7 +241,7 @@ def graph_metadata(model: SequenceModel, graph: Graph) -> dict[str, Any]:
     return {
         "kind": "graph", "num_nodes": report.num_nodes, "num_edges": report.num_edges,
         "duplicates": report.duplicates, "self_loops": report.self_loops, "isolated": report.isolated,
-        "header": report.header,
+        "header": report.header, **({"ignored_columns": report.ignored_columns} if report.ignored_columns else {}),
         "is_directed": graph.is_directed, "is_weighted": report.is_weighted,
         "num_walks": len(graph) * model.walks_per_node, "digest": _digest(graph),
     }  # fmt: skip
