@@ -91,7 +91,7 @@ def _check_walks(model: SequenceModel, corpus: Corpus) -> int:
 
     Raises:
         FormatError: a node was counted less than 0 times.
-        InputError: an option asks for other walks than these.
+        InputError: an option asks for other walks than these, or they are of one node each.
     """
     if (corpus.vocabulary.counts < 0).any():
         raise FormatError(f"{corpus.path} is damaged: counts.npy has a count below 0; write the walks again.")
@@ -102,6 +102,10 @@ def _check_walks(model: SequenceModel, corpus: Corpus) -> int:
         if (item.name in stored or not applies) and value != item.default and value != stored.get(item.name):
             why = f"made with {stored[item.name]!r}; leave it out" if applies else "where every node gets a vector"
             raise InputError(f"{item.name} = {value!r} does not go with the walks stored in {corpus.path}, {why}.")
+    if stored["walk_length"] < 2:
+        raise InputError(
+            f"{corpus.path} holds walks of one node, which make no pairs; walk with --walk-length 2 or more."
+        )
     return int(stored["walk_length"])
 
 
