@@ -373,17 +373,17 @@ def _guess_header(rows: list[list[bytes]]) -> bool:
     if len(rows) < 2 or len(rows[0]) < 2:
         return False
     first, second = rows[0], rows[1:]
-    if not any(map(_is_number, first[:2])) and all(all(map(_is_number, row[:2])) for row in second):
+    if not any(map(is_number, first[:2])) and all(all(map(is_number, row[:2])) for row in second):
         return True
     return (
         len(first) > 2
-        and not any(map(_is_number, first[:3]))
+        and not any(map(is_number, first[:3]))
         and not _LIKE_A_NUMBER.match(first[2])  # as `1,5` is
-        and all(len(row) > 2 and _is_number(row[2]) for row in second)
+        and all(len(row) > 2 and is_number(row[2]) for row in second)
     )
 
 
-def _is_number(field: bytes) -> bool:
+def is_number(field: bytes) -> bool:
     try:
         float(field)
     except ValueError:
