@@ -143,7 +143,7 @@ class Embeddings:
             if not all(bound is None or isinstance(bound, int | np.integer) for bound in (key.start, key.stop)):
                 raise InputError(f"a slice counts rows, such as [:10]; got {key!r:.80}.")
             return self.vectors[key]
-        if text_of(key) is None:
+        if text_of(key) is None and np.iterable(key):
             return self._vectors_of(listed(key))
         return self._vectors_of([key])[0] if self._is_made(key) else self.vectors[self.row(key)]
 

@@ -421,7 +421,10 @@ def test_the_first_edge_is_a_header_only_when_it_must_be(text: str, edges: int, 
     assert report.header == (first if lines > edges else "")
 
 
-@pytest.mark.parametrize("text", ["1;2;0,5\n2;3;1,25\n", "a;b c;-0,5\nb c;d;2,0\n", "1 2 0,5\n2 3 1,5\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["1;2;0,5\n2;3;1,25\n", "a;b c;-0,5\nb c;d;2,0\n", "1 2 0,5\n2 3 1,5\n", "a;b;0,5\nb;c;2\n"],
+)
 def test_a_decimal_comma_splits_no_columns(text: str, tmp_path: Path) -> None:
     """It made nodes `1;2;0` and `5`. Weights are written with a point, and the sentence shows the one that is not."""
     path = tmp_path / "edges"

@@ -23,7 +23,7 @@ from any2vec.train.launch import train_in_processes
 from any2vec.train.registry import model_named, task_named, task_of
 from any2vec.train.result import Result
 from any2vec.train.run import run_here, run_joined
-from any2vec.train.run_folder import check_resumable
+from any2vec.train.run_folder import check_resumable, has_table
 from any2vec.train.spec import Hooks, RunSpec
 from any2vec.train.task import Task, check_spread, check_validation, refuse_absent
 from any2vec.types import Progress, Stage
@@ -264,6 +264,11 @@ def train(spec: RunSpec, hooks: Hooks, started: float) -> FitResult:
 def _with_folder(task: Task, spec: RunSpec) -> RunSpec:
     """The spec, whose run folder may be written; hosts that are to join claim it once they have, together."""
     folder = spec.run.out
+    if folder is not None and spec.run.resume and spec.storage.memory is None and has_table(folder):
+        raise InputError(  # in memory its work would be done again
+            f"{folder} holds an unfinished run with its table on disk: go on with the memory (--memory) that it began "
+            "with, or start again with overwrite (--overwrite)."
+        )
     if folder is not None and not joined():
         task.claim(spec, may_start_again=False)
     if folder is None and (spec.run.resume or spec.run.overwrite):

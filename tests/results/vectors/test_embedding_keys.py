@@ -51,6 +51,13 @@ def test_a_dict_of_vectors() -> None:
         _ = found["rain":"hail"]  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("key", [1.0, None, True, np.array(1.5), np.bool_(True), len])
+def test_what_can_be_no_key_is_refused(key: Any) -> None:
+    for found in (words(), numbers()):
+        with pytest.raises(InputError, match="a key is a string or an integer, got "):
+            _ = found[key]
+
+
 @pytest.mark.parametrize("key", [5, "5", np.int32(5), np.uint8(5), np.array(5)])
 def test_an_integer_and_its_text_find_the_same_row(key: Any) -> None:
     found = numbers()
