@@ -16,6 +16,7 @@ Legend: V words, H buckets, D dim, G rows of n-grams, B words of a block.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ import numpy as np
 
 from any2vec.data.io.files import read_blocks
 from any2vec.data.vocab.vocabulary import Keys
+from any2vec.encoders.encoder import LONGEST_GRAM
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.table import Table
 from any2vec.formats.word2vec import FASTTEXT_MAGIC, GrowingMatrix, TakenBytes, check_keys
@@ -51,6 +53,11 @@ def read(path: Path, mmap: bool) -> Table:
         raise FormatError(f"{where} is a classifier of fastText; models of skip-gram and CBOW are read.")
     if min(dim, size) < 1 or size != words or min(buckets, min_n, max_n) < 0 or pruned > 0:
         raise FormatError(f"{where}: {size:,} words of {dim:,} numbers with {buckets:,} buckets are no legal sizes.")
+    if max_n > LONGEST_GRAM or 0 < max_n < min_n:
+        raise FormatError(
+            f"{where}: n-grams of {min_n:,} to {max_n:,} characters are not legal; the longest are "
+            f"{LONGEST_GRAM}, and no shorter than the shortest (0: there are none)."
+        )
     text, counts = [], []
     for _ in range(size):
         text.append(stream.until(b"\0"))
@@ -111,24 +118,27 @@ def _means_of_grams(keys: Keys, encoder: dict[str, np.ndarray], options: dict[st
         )
         grams_B = np.diff(first_B1)
         for place in np.flatnonzero(grams_B == MOST_GRAMS):  # fastText counts those of a long word to the last
-            bucket_N = _buckets(text_B[bounds[place] : bounds[place + 1]].tobytes(), options)
-            row_N, grams_B[place] = row_H[bucket_N], len(bucket_N)
-            mean_BD[place] = gram_GD[row_N[row_N >= 0]].sum(axis=0) / np.float32(1 + len(bucket_N))
+            total_D, grams_B[place] = np.zeros(dim), 0
+            for bucket_N in _buckets(text_B[bounds[place] : bounds[place + 1]].tobytes(), options):
+                row_N = row_H[bucket_N]
+                total_D += gram_GD[row_N[row_N >= 0]].sum(axis=0)
+                grams_B[place] += len(bucket_N)
+            mean_BD[place] = total_D / (1 + grams_B[place])
         yield first, mean_BD, grams_B.astype(np.float32)
 
 
-def _buckets(word: bytes, options: dict[str, Any]) -> np.ndarray:
-    """The buckets of all n-grams of a word, int64, as `list_buckets` finds the first MOST_GRAMS of them."""
-    marked, found = b"<" + word + b">", []
+def _buckets(word: bytes, options: dict[str, Any]) -> Iterator[list[int]]:
+    """The buckets of all n-grams of a word, by where they begin, as `list_buckets` finds the first MOST_GRAMS."""
+    marked = b"<" + word + b">"
     starts = [place for place, byte in enumerate(marked) if byte & 0xC0 != 0x80] + [len(marked)]
     for first, start in enumerate(starts[:-1]):
-        code = 2166136261
+        code, found = 2166136261, []
         for size, (begin, stop) in enumerate(pairwise(starts[first : first + options["max_n"] + 1]), 1):
             for byte in marked[begin:stop]:
                 code = ((code ^ (byte if byte < 128 else byte | 0xFFFFFF00)) * 16777619) & 0xFFFFFFFF
             if size >= options["min_n"] and not (size == 1 and (start == 0 or stop == len(marked))):
                 found.append(code % options["buckets"])
-    return np.array(found, np.int64)
+        yield found
 
 
 def write(path: Path, table: Table, dtype: str) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, DataError, FormatError, StorageError
 from any2vec.formats import FORMATS
+from any2vec.formats.safetensors_file import read_arrays
 
 NAMES = {format: name for format, name in vector_files.NAMES.items() if format != "kv"}
 """kv apart: gensim's pickles run code, so damaged ones are not opened here"""
@@ -174,6 +175,9 @@ def test_a_key_that_stands_twice(tmp_path: Path, format: str) -> None:
         Embeddings.load(tmp_path / NAMES[format])
 
 
+MANY_SIDES = {"other": {"dtype": "F32", "shape": [1] * 9, "data_offsets": [0, 4]}}
+
+
 @pytest.mark.parametrize(
     "header",
     [
@@ -184,6 +188,7 @@ def test_a_key_that_stands_twice(tmp_path: Path, format: str) -> None:
         {"input": {"dtype": "F32", "shape": [-2, -2], "data_offsets": [0, 16]}},
         {"input": {"dtype": "F32", "shape": [2**40, 2**40], "data_offsets": [0, 16]}},
         {"input": {"dtype": "F32", "shape": [True, 4], "data_offsets": [0, 16]}},
+        {"input": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}} | MANY_SIDES,
         {"input": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}},
         {"input": {"dtype": "I32", "shape": [2, 2], "data_offsets": [0, 16]}},
         {"input": {"dtype": ["F32"], "shape": [2, 2], "data_offsets": [0, 16]}},
@@ -197,6 +202,16 @@ def test_safetensors_headers_that_lie(tmp_path: Path, header: object) -> None:
     (tmp_path / "v.vocabulary.tsv").write_text("a\nb\n")
     with pytest.raises(FormatError):
         Embeddings.load(tmp_path / "v.safetensors")
+
+
+@pytest.mark.parametrize("shape", [[2**32, 2**32], [2**48] * 3, [0, 2**48, 2**48], [1] * 9])
+def test_sizes_of_arrays_that_lie(tmp_path: Path, shape: list[int]) -> None:
+    """Products that int64 cannot hold are none of 0 bytes."""
+    size = 8 if shape == [1] * 9 else 0
+    text = json.dumps({"rows": {"dtype": "I64", "shape": shape, "data_offsets": [0, size]}}).encode()
+    (tmp_path / "v.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(16))
+    with pytest.raises(FormatError, match="does not fit the file"):
+        read_arrays(tmp_path / "v.safetensors")
 
 
 def test_deep_json_is_damage_not_a_crash(tmp_path: Path) -> None:
