@@ -36,8 +36,9 @@ class Embeddings:
     same row.
 
     Args:
-        keys: N strings, or N integers of int64; row r belongs to keys[r]. Strings may be decoded lazily: nothing walks
-            them before the first look-up.
+        keys: N strings, or N integers of int64, in any ordered collection (a list, an array, a column of pandas, Polars
+            or Arrow, `dict.keys()`); row r belongs to the r-th. A sequence of strings may decode them lazily: nothing
+            walks them before the first look-up.
         vectors: (N, D), kept as given when float32 (a memory map stays one).
         output: (N, D), the context rows of the model, where it has them.
         counts: (N,) how often each key came, for "the most frequent" in evaluation and spelling help.
@@ -50,7 +51,7 @@ class Embeddings:
 
     def __init__(
         self,
-        keys: Sequence[Any] | np.ndarray,
+        keys: Iterable[Any],
         vectors: np.ndarray,
         output: np.ndarray | None = None,
         counts: np.ndarray | None = None,
@@ -293,7 +294,7 @@ class Embeddings:
         if method not in ("add", "mul"):
             raise InputError(f"method must be 'add' or 'mul', not {method!r}.")
         _check_k(k)
-        sides = [[side] if text_of(side) is not None else list(side) for side in (positive, negative)]  # type: ignore[arg-type]
+        sides = [[side] if text_of(side) is not None else listed(side) for side in (positive, negative)]  # type: ignore[arg-type]
         keys = [*sides[0], *sides[1]]
         if not keys:
             raise InputError("most_similar needs at least one key, positive or negative.")
