@@ -28,7 +28,7 @@ from any2vec.data.vocab.vocabulary import Keys
 from any2vec.encoders.encoder import LONGEST_GRAM
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.table import Table
-from any2vec.formats.word2vec import FASTTEXT_MAGIC, GrowingMatrix, TakenBytes, check_keys
+from any2vec.formats.word2vec import FASTTEXT_MAGIC, LONGEST_KEY, GrowingMatrix, TakenBytes, check_keys
 
 _VERSION = 12
 _END_OF_SENTENCE = "</s>"
@@ -145,13 +145,13 @@ def write(path: Path, table: Table, dtype: str) -> None:
     """Write a model of skip-gram that fastText reads. Buckets that no word of the training has are rows of zeros, so
     that vectors of other words point where ours do. Embeddings without n-grams become a model without them.
 
-    Raises InputError for a key with a blank or a NUL.
+    Raises InputError for a key with a blank or a NUL, or of more than LONGEST_KEY bytes.
     """
     has_grams, about = table.encoder is not None, table.meta.get("maker", {})
     buckets, min_n, max_n = (about[name] if has_grams else 0 for name in ("buckets", "min_n", "max_n"))
     rows, dim = table.vectors.shape
     names = list(table.keys)
-    check_keys(names, "fasttext")
+    check_keys(names, "fasttext", LONGEST_KEY)
     if (ended := next((name for name in names if "\0" in name), None)) is not None:
         raise InputError(f"key {ended!r} holds a NUL, which ends a key in format 'fasttext'; rename the key.")
     counts = [1] * rows if table.counts is None else table.counts.tolist()
@@ -159,7 +159,7 @@ def write(path: Path, table: Table, dtype: str) -> None:
         file.write(FASTTEXT_MAGIC + struct.pack("<i", _VERSION))
         options = (5, 5, 1, 5, 1, _SOFTMAX_BY_NEGATIVES, _SKIP_GRAM)
         file.write(_ARGUMENTS.pack(dim, *options, buckets, min_n, max_n, 100, 1e-4))
-        file.write(_DICTIONARY.pack(rows, rows, 0, sum(counts), -1))
+        file.write(_DICTIONARY.pack(rows, rows, 0, min(sum(counts), 2**63 - 1), -1))
         entries = zip(names, counts, strict=True)
         file.writelines(key.encode() + b"\0" + struct.pack("<qb", count, 0) for key, count in entries)
         file.write(b"\0" + _SHAPE.pack(rows + buckets, dim))

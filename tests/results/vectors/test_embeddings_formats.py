@@ -22,6 +22,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.formats import FORMATS, guess_format, native, table, tensorboard, vocabulary
 from any2vec.formats.vocabulary import parse_vocabulary
+from any2vec.formats.word2vec import LONGEST_KEY
 
 INDEXES = ("usearch", "faiss")
 WITH_OUTPUT = {"folder", "safetensors", "parquet", "arrow", "npz"}
@@ -345,6 +346,28 @@ def test_word2vec_text_as_the_original_tool_writes_it(tmp_path: Path) -> None:
     loaded = Embeddings.load(tmp_path / "v.txt")
     assert list(loaded.keys) == ["</s>", "the"]
     np.testing.assert_allclose(loaded.vectors, [[0.002001, -0.0015, 3], [1, 2, 3]])
+
+
+@pytest.mark.parametrize("format", ["word2vec-binary", "fasttext"])
+def test_keys_longer_than_a_binary_holds_are_not_written(tmp_path: Path, format: str) -> None:
+    keys = ["a", "é" * (LONGEST_KEY // 2) + "x"]
+    Embeddings(keys, np.eye(2)).save(tmp_path / "v", format=format)
+    assert list(Embeddings.load(tmp_path / "v", format=format)) == keys
+    with pytest.raises(InputError, match=r"has 65,536 bytes, and format .* holds 65,535"):
+        Embeddings(["a", keys[1] + "x"], np.eye(2)).save(tmp_path / "w", format=format)
+    assert [path.name for path in tmp_path.iterdir()] == ["v"]
+
+
+def test_counts_of_fasttext_may_add_up_beyond_64_bits(tmp_path: Path) -> None:
+    counts = [10**18 - 1] * 10
+    Embeddings(list("abcdefghij"), np.eye(10), counts=counts).save(tmp_path / "v.fasttext.bin")
+    assert Embeddings.load(tmp_path / "v.fasttext.bin").counts.tolist() == counts
+
+
+def test_a_count_below_zero_in_a_file_is_damage(tmp_path: Path) -> None:
+    np.savez(tmp_path / "v.npz", keys=["a", "b"], vectors=np.eye(2), counts=[1, -1])
+    with pytest.raises(FormatError, match=r"counts must be from 0 to below 10\^18; they reach from -1 to 1"):
+        Embeddings.load(tmp_path / "v.npz")
 
 
 def test_a_block_may_end_within_a_key(tmp_path: Path) -> None:
