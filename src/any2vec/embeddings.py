@@ -15,7 +15,7 @@ from any2vec import formats, neighbors
 from any2vec.checks import nearest_names
 from any2vec.data.vocab.user_keys import INTEGERS, Key, UserKeys, key_meta, listed, text_of
 from any2vec.encoders.encoder import SubwordEncoder, metadata_of, read_encoder
-from any2vec.errors import InputError, UnknownKeyError
+from any2vec.errors import FormatError, InputError, UnknownKeyError
 from any2vec.formats import libraries
 from any2vec.formats.indexes import build_index
 from any2vec.formats.norms import row_norms, unit_rows
@@ -143,6 +143,7 @@ class Embeddings:
         Raises:
             UnknownKeyError: a key is unknown, and there is nothing to make its vector; of many, which are.
             InputError: what can be no key.
+            FormatError: the encoder is damaged.
         """
         if isinstance(key, slice):
             if not all(bound is None or isinstance(bound, int | np.integer) for bound in (key.start, key.stop)):
@@ -176,6 +177,8 @@ class Embeddings:
         found = np.empty((len(keys), self.dim), np.float32)
         found[~is_made] = self.vectors[rows[~is_made]]
         found[is_made] = self.encoder.make([keys[n] for n in made])
+        if not np.isfinite(found[is_made]).all():
+            raise FormatError("The subword encoder makes NaN or infinity of a word; its arrays are damaged.")
         return found
 
     def _is_made(self, key: object) -> bool:

@@ -30,6 +30,15 @@ def _typed(keys: Sequence[str], meta: dict[str, Any], are_integers: bool) -> dic
     return meta | {INTEGERS: True} if are_integers and all(map(_is_integer, keys)) else meta
 
 
+def _kept_meta(text: object) -> dict[str, Any]:
+    """The metadata that a file has of ours; others may have written anything there."""
+    try:
+        meta = parse_json(text) if isinstance(text, str | bytes) else None
+    except ValueError:
+        return {}
+    return meta if isinstance(meta, dict) else {}
+
+
 def _is_integer(key: str) -> bool:
     try:
         return str(number := int(key)) == key and -(1 << 63) <= number < 1 << 63
@@ -61,11 +70,7 @@ def read_safetensors(path: Path, mmap: bool) -> Table:
     if "input" not in tensors and len(tensors) != 1:
         raise FormatError(f"{path.name}: expected a matrix named 'input'; it holds {sorted(tensors) or 'none'}.")
     vectors = tensors["input"] if "input" in tensors else next(iter(tensors.values()))
-    try:
-        meta = parse_json(metadata.get("any2vec", "{}"))
-    except (ValueError, TypeError):
-        meta = {}
-    meta = meta if isinstance(meta, dict) else {}
+    meta = _kept_meta(metadata.get("any2vec"))
     output = tensors.get("output") if "input" in tensors else None
     are_integers = meta.get("integer_users" if part == "users" else INTEGERS) is True
     return Table(found[0], vectors, output, found[1], _typed(found[0], meta, are_integers))
@@ -259,13 +264,10 @@ def _collect(table: TableReader, where: str) -> Table:
                 raise FormatError(f"{where}: a count is below 0 or beyond 10^18; rename the column, or mend it.")
     if not matrices:
         raise FormatError(f"{where}: there are no rows in it.")
-    try:
-        meta = parse_json((schema.metadata or {}).get(b"any2vec", b"{}"))
-    except ValueError:
-        meta = {}
     output = matrices["output"].finish() if "output" in matrices else None
     rows = matrices[vector].finish()
-    meta = _typed(keys, meta if isinstance(meta, dict) else {}, pa.types.is_integer(schema.field(key).type))
+    meta = _kept_meta((schema.metadata or {}).get(b"any2vec"))
+    meta = _typed(keys, meta, pa.types.is_integer(schema.field(key).type))
     return Table(keys, rows, output, np.concatenate(counts) if counts else None, meta)
 
 

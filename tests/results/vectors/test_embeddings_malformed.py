@@ -214,6 +214,15 @@ def test_sizes_of_arrays_that_lie(tmp_path: Path, shape: list[int]) -> None:
         read_arrays(tmp_path / "v.safetensors")
 
 
+@pytest.mark.parametrize("kept", [5, None, ["{}"], {"a": 1}, "[]", "{", True])
+def test_metadata_of_a_file_may_be_anything(tmp_path: Path, kept: object) -> None:
+    header = {"__metadata__": {"any2vec": kept}, "input": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}}
+    text = json.dumps(header).encode()
+    (tmp_path / "v.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(16))
+    (tmp_path / "v.vocabulary.tsv").write_text("a\nb\n")
+    assert Embeddings.load(tmp_path / "v.safetensors").meta == {}
+
+
 def test_deep_json_is_damage_not_a_crash(tmp_path: Path) -> None:
     toy().save(tmp_path / "run")
     (tmp_path / "run" / "meta.json").write_text("[" * 100_000)
