@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import shutil
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,9 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from any2vec.embeddings import Embeddings
-from any2vec.errors import Any2VecError, DataError, FormatError, StorageError
-from any2vec.formats import FORMATS
+from any2vec.errors import Any2VecError, DataError, FormatError, InputError, StorageError
+from any2vec.formats import FORMATS, columns
 from any2vec.formats.safetensors_file import read_arrays
+from any2vec.formats.word2vec import MOST_COLUMNS
 
 NAMES = {format: name for format, name in vector_files.NAMES.items() if format != "kv"}
 """kv apart: gensim's pickles run code, so damaged ones are not opened here"""
@@ -221,6 +223,51 @@ def test_metadata_of_a_file_may_be_anything(tmp_path: Path, kept: object) -> Non
     (tmp_path / "v.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(16))
     (tmp_path / "v.vocabulary.tsv").write_text("a\nb\n")
     assert Embeddings.load(tmp_path / "v.safetensors").meta == {}
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"vectors": np.zeros((2, MOST_COLUMNS + 1), np.int8)},
+        {"output": np.zeros((2, MOST_COLUMNS + 1), np.int8)},
+        {"vectors": np.zeros((2, 2), complex)},
+        {"vectors": np.zeros(2)},
+        {"vectors": np.zeros((3, 2))},
+        {"output": np.zeros((2, 2, 1))},
+        {"counts": np.zeros(2)},
+        {"counts": np.zeros(3, np.int64)},
+        {"keys": np.array([b"a", b"b"])},
+        {"keys": np.array([["a"], ["b"]])},
+        {"keys": np.array("a")},
+        {"keys": np.array(["a", "b"], "U4"), "wide": True},
+    ],
+)
+def test_arrays_of_npz_are_looked_at_before_they_are_read(tmp_path: Path, monkeypatch, arrays: dict) -> None:
+    if arrays.pop("wide", False):
+        monkeypatch.setattr(columns, "_MOST_KEY_BYTES", 31)
+    np.savez_compressed(tmp_path / "v.npz", **({"keys": np.array(["a", "b"]), "vectors": np.eye(2)} | arrays))
+    monkeypatch.setattr(np.lib.npyio.NpzFile, "__getitem__", lambda *_: pytest.fail("an array was read"))
+    with pytest.raises(FormatError, match=r"'(keys|vectors|output|counts)' (has|take)"):
+        Embeddings.load(tmp_path / "v.npz")
+
+
+def test_members_of_npz_that_are_no_arrays_are_damage(tmp_path: Path) -> None:
+    np.savez(tmp_path / "whole.npz", keys=["a", "b"], vectors=np.eye(2))
+    with zipfile.ZipFile(tmp_path / "whole.npz") as whole:
+        held = {name.removesuffix(".npy"): whole.read(name) for name in whole.namelist()}
+    for data in (b"no array", held["vectors"].replace(b"(2, 2)", b"(2,20)"), b"\x93NUMPY\x09\x00" + bytes(50)):
+        with zipfile.ZipFile(tmp_path / "v.npz", "w") as file:
+            file.writestr("keys.npy", held["keys"])
+            file.writestr("vectors", data)
+        with pytest.raises(FormatError, match="not a readable npz file"):
+            Embeddings.load(tmp_path / "v.npz")
+
+
+def test_one_long_key_does_not_widen_all_of_npz(tmp_path: Path) -> None:
+    keys = [*map(str, range(20_000)), "x" * 100_000]
+    with pytest.raises(InputError, match=r"20,001 keys the width of the longest, 100,000 characters"):
+        Embeddings(keys, np.zeros((20_001, 2))).save(tmp_path / "v.npz")
+    assert not list(tmp_path.iterdir())
 
 
 def test_deep_json_is_damage_not_a_crash(tmp_path: Path) -> None:
