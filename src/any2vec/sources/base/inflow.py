@@ -18,6 +18,8 @@ from any2vec.sources.base.source import Source
 MOST_BYTES = 4 << 20
 """bytes that wait for a source, by default"""
 _ENDING = 2.0
+"""seconds that readers have to end, each anew where something comes of one that cannot be asked again"""
+_LONGEST_ENDING = 30.0
 
 
 class _Worker:
@@ -61,7 +63,10 @@ class Inflow:
         self._condition = threading.Condition()
         """notifies who takes; the reader of each queue waits at `_room`"""
         self._room = threading.Condition(self._condition._lock)  # type: ignore[attr-defined]
-        self._is_closed = False
+        self._is_closed = self._is_left = False
+        """`_is_left`: nobody waits for readers any more"""
+        self._until = 0.0
+        """when those that are closed are left behind"""
         self._turn = 0
         self._threads = [
             threading.Thread(target=self._read, args=(worker,), name=f"source {worker.source.name}", daemon=True)
@@ -136,11 +141,15 @@ class Inflow:
             worker.source.close()
         with self._condition:
             self._is_closed = True
+            self._until = time.monotonic() + _ENDING
             self._room.notify_all()
             self._condition.notify_all()
-        until = time.monotonic() + _ENDING
+        last = time.monotonic() + _LONGEST_ENDING
         for thread in self._threads:
-            thread.join(max(0.0, until - time.monotonic()))
+            while thread.is_alive() and (left := min(self._until, last) - time.monotonic()) > 0:
+                thread.join(left)
+        with self._condition:
+            self._is_left = True
 
     def _take(self, worker: _Worker) -> LineBatch:
         batch = worker.waiting.popleft()
@@ -151,12 +160,14 @@ class Inflow:
         return batch
 
     def _read(self, worker: _Worker) -> None:
-        """A reader's thread."""
+        """A reader's thread. What cannot be asked for again is read up to the source's own end, for `drain`."""
         batches: Iterator[LineBatch | None] = iter(())
         try:
             batches = worker.source.batches(worker.position)
             for batch in batches:
-                if (batch is not None and not self._put(worker, batch)) or self._is_closed:
+                if batch is not None:
+                    self._put(worker, batch)
+                if self._is_left or (self._is_closed and worker.source.delivery != "at most once"):
                     break
         except Exception as error:
             worker.error = error
@@ -166,20 +177,21 @@ class Inflow:
                 worker.is_over = True
                 self._condition.notify_all()
 
-    def _put(self, worker: _Worker, batch: LineBatch) -> bool:
-        """Wait for room; False: it is over. Then what cannot be asked for again is put, for `drain`."""
+    def _put(self, worker: _Worker, batch: LineBatch) -> None:
+        """Wait for room. Once it is over, what cannot be asked for again is put at once, and the rest dropped."""
         size = batch.num_bytes
         with self._condition:
             self._room.wait_for(
                 lambda: self._is_closed or not worker.waiting or worker.bytes + size <= self._most_bytes
             )
-            if self._is_closed and worker.source.delivery != "at most once":
-                return False
+            if self._is_left or (self._is_closed and worker.source.delivery != "at most once"):
+                return
+            if self._is_closed:
+                self._until = time.monotonic() + _ENDING
             worker.waiting.append(batch)
             worker.bytes += size
             worker.lines += len(batch)
             self._condition.notify_all()
-            return not self._is_closed
 
 
 def check_names(sources: Sequence[Source]) -> None:
