@@ -14,7 +14,7 @@ import pytest
 from any2vec.errors import InputError
 from any2vec.sources.base import inflow as inflow_module
 from any2vec.sources.base.cutter import LineBatch, Position, Tally
-from any2vec.sources.base.inflow import Inflow
+from any2vec.sources.base.inflow import Inflow, check_names
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.base.pump import Attempts
 from any2vec.sources.base.source import Source
@@ -189,6 +189,17 @@ def test_slow_python_items_do_not_wait_for_a_full_batch() -> None:
 def test_a_source_is_named_once() -> None:
     with pytest.raises(InputError, match="Each source is read once, got a twice"):
         Inflow([planted("a", 0), planted("a", 1)])
+
+
+def test_a_file_is_read_once_however_it_is_spelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        Path(name).write_text("some words\n")
+    Path("link").symlink_to("a")
+    for other in ("./a", str(tmp_path / "a"), "link", "file://a"):
+        with pytest.raises(InputError, match=r"(got a and .*, which are one file|got a twice); leave one out"):
+            check_names(open_sources(["b", "a", other], SourceOptions()))
+    check_names(open_sources(["a", "b", "-", ["a"]], SourceOptions()))
 
 
 def test_waits_between_attempts_double_are_jittered_by_the_seed_and_end() -> None:

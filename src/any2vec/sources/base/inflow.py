@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 from any2vec.errors import Any2VecError, InputError
@@ -195,11 +196,23 @@ class Inflow:
 
 
 def check_names(sources: Sequence[Source]) -> None:
-    """InputError unless the names of sources differ."""
-    names = [source.name for source in sources]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise InputError(f"Each source is read once, got {twice[0]} twice; leave one out.")
+    """InputError unless the names of sources differ, and the files that they name."""
+    found: dict[str | tuple[int, int], str] = {}
+    for name in (source.name for source in sources):
+        file = _file_of(name)
+        if file in found:
+            twice = f"{name} twice" if found[file] == name else f"{found[file]} and {name}, which are one file"
+            raise InputError(f"Each source is read once, got {twice}; leave one out.")
+        found[file] = name
+
+
+def _file_of(name: str) -> str | tuple[int, int]:
+    """Which file, however it is spelled; the name, where there is none."""
+    try:
+        status = Path(name).stat()
+    except (OSError, ValueError):
+        return name
+    return status.st_dev, status.st_ino
 
 
 def _warned(error: BaseException) -> str:
