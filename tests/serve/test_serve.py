@@ -18,6 +18,7 @@ import pytest
 
 import any2vec as a2v
 from any2vec.embeddings import Embeddings
+from any2vec.encoders.ngrams import NGramEncoder
 from any2vec.errors import FormatError, InputError, UnknownKeyError
 from any2vec.formats.snapshots import publish
 from any2vec.serve.limits import Limits, TooLateError
@@ -105,6 +106,27 @@ def test_answers_are_those_of_the_library(port: int, folders: dict[str, Path]) -
     assert pairs(alike["answers"]) == [(k, pytest.approx(s)) for k, s in words.most_similar(["w1", "w2"], ["w3"], k=4)]
     cosines = ask(port, "/runs/words/similarity", {"a": ["w1", "w2"], "b": ["w3"]})[1]["similarities"]
     np.testing.assert_allclose(cosines, words.similarity(["w1", "w2"], ["w3"]), rtol=1e-6)
+
+
+def test_keys_that_no_vector_can_be_made_of_lose_only_themselves(tmp_path: Path) -> None:
+    gram_GD = np.random.default_rng(3).standard_normal((40, DIM)).astype(np.float32)
+    encoder = NGramEncoder(np.arange(40), gram_GD, min_n=4, max_n=5, buckets=40, seed=1, spread=0.1)
+    keys = [f"word{n}" for n in range(NUM)]
+    words = Embeddings(keys, vectors(1).vectors, encoder=encoder)
+    words.save(tmp_path / "words")
+    asked = ["word1", 5, "unseen", "", "word2", "word1", "x"]  # x: with its ends, shorter than any n-gram
+    runs = catalog.Catalog({"words": tmp_path / "words"})
+    with runs, Server(app.make_app(runs, SMALL), "127.0.0.1", 0) as running:
+        status, found = ask(running.port, "/runs/words/nearest", {"keys": asked, "k": 3})
+        alone = [ask(running.port, "/runs/words/nearest", {"keys": [key]}) for key in ("", 5)]
+        cosines = ask(running.port, "/runs/words/similarity", {"a": ["word1", "unseen"], "b": [5]})
+    assert status == 200 and found["unknown"] == [5, "", "x"]
+    assert [line is None for line in found["neighbors"]] == [False, True, False, True, False, False, True]
+    known = [key for key in asked if key not in found["unknown"]]
+    lines = [line for line in found["neighbors"] if line is not None]
+    for line, wanted in zip(lines, words.nearest(known, 3), strict=True):
+        assert [key for key, _ in pairs(line)] == [key for key, _ in wanted]
+    assert [status for status, _ in (*alone, cosines)] == [404] * 3
 
 
 def test_triples_are_predicted_and_scored(port: int, folders: dict[str, Path]) -> None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, StrictBool, StrictInt, StrictStr
 
-from any2vec.data.vocab.user_keys import text_of
+from any2vec.encoders.encoder import make_possible
 from any2vec.errors import InputError, UnknownKeyError
 from any2vec.models.recommend.recommender import Recommender
 from any2vec.models.triples.prediction import PARTS, Query, row_of
@@ -194,10 +194,11 @@ def nearest(run: ServedRun, asked: NearestRequest, limits: Limits, deadline: Dea
         queries = _vectors(piece, run.embeddings.dim)
         found += map(_listed, run.embeddings.nearest(queries, asked.k, approximate))
     for keys in _pieces(asked.keys or [], deadline):
-        there = [key for key in keys if key in run.embeddings or run.embeddings.encoder is not None]
-        answers = dict(zip(map(text_of, there), run.embeddings.nearest(there, asked.k, approximate), strict=True))
-        found += [_listed(answers[text_of(key)]) if text_of(key) in answers else None for key in keys]
-        unknown += [key for key in keys if text_of(key) not in answers]
+        is_there = [_has_vector(run, key) for key in keys]
+        there = [key for key, is_known in zip(keys, is_there, strict=True) if is_known]
+        answers = iter(run.embeddings.nearest(there, asked.k, approximate))
+        found += [_listed(next(answers)) if is_known else None for is_known in is_there]
+        unknown += [key for key, is_known in zip(keys, is_there, strict=True) if not is_known]
     if unknown and len(unknown) == len(found):
         _check_known(run, unknown)
     return {"neighbors": found, "unknown": unknown}
@@ -353,9 +354,17 @@ def _pieces(items: Sequence[Any], deadline: Deadline) -> Iterator[Sequence[Any]]
 
 def _check_known(run: ServedRun, keys: Sequence[int | str]) -> None:
     """Without a look for keys that are spelled alike, which takes longer than the answer."""
-    unknown = [key for key in keys if not (key in run.embeddings or run.embeddings.encoder is not None)]
+    unknown = [key for key in keys if not _has_vector(run, key)]
     if unknown:
         raise UnknownKeyError(f"{run.name} has no vector for {', '.join(f'{key!r:.80}' for key in unknown[:5])}.")
+
+
+def _has_vector(run: ServedRun, key: int | str) -> bool:
+    """Whether a key has a row, or a vector can be made of its characters."""
+    encoder = run.embeddings.encoder
+    if key in run.embeddings or encoder is None or isinstance(key, int):
+        return key in run.embeddings
+    return key in make_possible(encoder, [key])[0]
 
 
 def _vectors(piece: Sequence[Vector], dim: int) -> np.ndarray:
