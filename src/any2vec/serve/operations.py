@@ -183,8 +183,9 @@ def nearest(run: ServedRun, asked: NearestRequest, limits: Limits, deadline: Dea
     """As `Embeddings.nearest`; unknown keys lose only themselves."""
     if (asked.keys is None) == (asked.vectors is None):
         raise InputError("Give either keys or vectors.")
-    limits.check_k(asked.k)
-    limits.check_items("keys or vectors", len(asked.keys or asked.vectors or []))
+    size = len(asked.keys or asked.vectors or [])
+    limits.check_items("keys or vectors", size)
+    limits.check_k(asked.k, size)
     approximate = run.is_approximate if asked.approximate is None else asked.approximate
     if approximate and not run.is_approximate:
         raise InputError("The server has no index; leave out approximate, or start it with --approximate.")
@@ -248,8 +249,8 @@ def classes(run: ServedRun, asked: ClassesRequest, limits: Limits, deadline: Dea
 
 def predict(run: ServedRun, asked: PredictRequest, limits: Limits, deadline: Deadline) -> dict[str, Any]:
     """As `TripleScorer.predict_many`."""
-    limits.check_k(asked.k)
     limits.check_items("queries", len(asked.queries))
+    limits.check_k(asked.k, len(asked.queries))
     scorer: TripleScorer = run.scorer
     found: list[Any] = []
     for piece in _pieces(asked.queries, deadline):
@@ -266,7 +267,7 @@ def recommend(run: ServedRun, asked: RecommendRequest, limits: Limits, deadline:
     if wanted is None or any(other is not None for other in others) or (is_clicks and asked.column is None):
         noun = "contexts and column" if is_clicks else "users"
         raise InputError(f"{run.name} is a run of {run.task}; give {noun}.")
-    limits.check_k(asked.k)
+    limits.check_k(asked.k, len(wanted))
     exclude = asked.exclude if asked.exclude is not None else [[]] * len(wanted)
     limits.check_items("users, contexts and items", len(wanted) + sum(map(len, [*exclude, asked.values or []])))
     if len(exclude) != len(wanted):
