@@ -12,10 +12,11 @@ import pytest
 
 import any2vec
 from any2vec.cluster.launch import join
+from any2vec.cluster.threads import single_host_transport
 from any2vec.errors import InputError, JobError, StorageError
 from any2vec.options.run import RunOptions
 from any2vec.train import fit as fit_module
-from any2vec.train import launch
+from any2vec.train import launch, run
 from any2vec.train.spec import Hooks, RunSpec
 from spreads import spread
 
@@ -150,3 +151,22 @@ def test_hosts_that_torchrun_has_started_start_none(
     hosts = any2vec.HostOptions(**options)
     spec = RunSpec(task="words", model=MODEL, data=str(text), run=RunOptions(out=text.parent / "out"), hosts=hosts)
     fit_module.train(spec, Hooks(), 0.0, is_worker=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("LOCAL_WORLD_SIZE", "x"), ("LOCAL_WORLD_SIZE", "0"), ("TORCHELASTIC_RESTART_COUNT", "x"), ("RANK", "00")],
+)
+def test_a_variable_that_is_no_number(name: str, value: str, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before hosts meet, and before there is work to be lost."""
+    for variable, usual in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}.items():
+        monkeypatch.setenv(variable, usual)
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=rf"{name} must be a whole number.*got '?{value}"):
+        any2vec.fit(MODEL, text)
+
+
+def test_a_place_on_the_machine_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "0x")
+    with pytest.raises(InputError, match="LOCAL_RANK must be a whole number, as torchrun sets it"):
+        run._read_in_turn(single_host_transport(), lambda: None)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from any2vec.callbacks.base import Callback, Told
 from any2vec.callbacks.progress_line import ProgressLine
-from any2vec.cluster.launch.join import check_torch, is_first, joined
+from any2vec.cluster.launch.join import check_torch, is_first, joined, restarts
 from any2vec.cluster.launch.rendezvous import variable
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
@@ -240,6 +240,7 @@ def train(spec: RunSpec, hooks: Hooks, started: float, is_worker: bool = False) 
     """
     task = task_named(spec.task)
     refuse_absent(task, spec)
+    restarts()  # a count that is none is told now, and not where the summary has it
     if not joined():
         check_spread(spec)
     elif not is_worker:
