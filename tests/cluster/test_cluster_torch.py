@@ -15,13 +15,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from any2vec.cluster import torch_transport
 from any2vec.cluster.launch import join as launch
 from any2vec.cluster.launch import rendezvous
 from any2vec.cluster.launch.processes import run_processes
+from any2vec.cluster.message import Message, Part
 from any2vec.cluster.threads import run_logical
-from any2vec.errors import HostError, InputError
+from any2vec.cluster.torch_transport import TorchTransport
+from any2vec.errors import HostError, InputError, MessageError
 from found_by_children import python_path
 from host_programs import bsp, summary
 
@@ -153,6 +157,17 @@ def test_hosts_that_do_not_meet(
         with pytest.raises(error) as caught:
             launch.join("job", patience=1)
     assert str(caught.value).startswith(sentence.format(port=port))
+
+
+@pytest.mark.parametrize("parts", [(), (Part("control", np.array([255, 254], np.uint8)),)], ids=["none", "no text"])
+def test_an_alarm_that_says_nothing(parts: tuple[Part, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its sender is named, at once; nobody waits until it counts as silent."""
+    transport = TorchTransport(0, 2)
+    alarm = Message(1, torch_transport._SERVICE, 0, "alarm", parts)
+    monkeypatch.setattr(transport, "_read", lambda line: alarm)
+    transport._read_all(transport._lines[1])
+    with pytest.raises(MessageError, match=r"^Rank 1 sent what is no message: an alarm without a text\.$"):
+        transport.recv(1, timeout=0)
 
 
 def test_an_unreachable_address_is_one_line() -> None:
