@@ -170,3 +170,8 @@ def test_a_place_on_the_machine_that_is_no_number(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("LOCAL_RANK", "0x")
     with pytest.raises(InputError, match="LOCAL_RANK must be a whole number, as torchrun sets it"):
         run._read_in_turn(single_host_transport(), lambda: None)
+
+
+def test_logical_hosts_are_never_silent(text: Path) -> None:
+    with pytest.raises(InputError, match=r"^--host-timeout is for processes: logical hosts are threads of this one"):
+        any2vec.fit(MODEL, text, hosts=any2vec.HostOptions(logical_hosts=2, host_timeout=1))
