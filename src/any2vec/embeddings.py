@@ -329,8 +329,10 @@ class Embeddings:
         if vectors.dtype.kind not in "fiu":
             raise InputError(f"{_QUERY.format(self.dim)}; got {vectors!r:.80}.")
         vectors = np.asarray(vectors, dtype=np.float32)
-        if vectors.ndim != 2 or vectors.shape[1] != self.dim or not np.isfinite(vectors).all():
+        if vectors.ndim != 2 or vectors.shape[1] != self.dim:
             raise InputError(f"a query vector must be {self.dim} finite numbers; got shape {vectors.shape[1:]}.")
+        if not np.isfinite(vectors).all():
+            raise InputError(f"a query vector must be {self.dim} finite numbers; got NaN or infinity among them.")
         return vectors
 
     def _named(self, scores: Iterable[np.ndarray], rows: Iterable[np.ndarray]) -> list[Neighbors]:

@@ -51,6 +51,11 @@ def read_object(source: Any, options: GraphOptions) -> GivenEdges:
     is_index = isinstance(source, np.ndarray) and source.ndim == 2 and len(source) == 2 and source.dtype.kind in "iu"
     if is_index and source.shape[1] not in (2, 3):
         return _from_columns(tuple(source), "The edge_index", options)
+    if is_index and not (source.shape[1] == 2 and (source == source.T).all()):
+        raise InputError(
+            f"An array of 2 x {source.shape[1]} integers may be an edge_index or two edges; give an edge_index as "
+            "tuple(array), edges as array.tolist()."
+        )
     if isinstance(source, np.ndarray) and source.ndim == 2 and source.shape[1] in (2, 3):
         columns = [source[:, column] for column in range(source.shape[1])]
         if source.dtype.kind == "f":

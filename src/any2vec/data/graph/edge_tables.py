@@ -64,7 +64,11 @@ def choose_columns(schema: Any, name: str, options: GraphOptions) -> list[str]:
         kind = schema.field(column).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if not (pa.types.is_integer(kind) or is_text(kind)):
-            raise DataError(f"{name} has {kind} in column {column}; ids are integers or strings.")
+            advice = (
+                " Where pandas made floats of them, ids are missing: leave those rows out, and use .astype(int)."
+                if pa.types.is_floating(kind) else ""
+            )  # fmt: skip
+            raise DataError(f"{name} has {kind} in column {column}; ids are integers or strings.{advice}")
     if options.weighted and not weight:
         raise DataError(f"{name} has no column named weight; rename it or pass --no-weighted (weighted=False).")
     if not weight or options.weighted is False:
