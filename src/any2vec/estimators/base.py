@@ -159,7 +159,7 @@ class Embedder(TransformerMixin, BaseEstimator):
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """`fit`, and then `transform` of the same X, which may be an iterator: it is read once, into a list."""
         X = list(X) if isinstance(X, Iterator) else X
-        return self.fit(X, y).transform(X)  # type: ignore[no-any-return]
+        return self.fit(X, y).transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of `transform`: object (dim,), like `wordembedder0`."""

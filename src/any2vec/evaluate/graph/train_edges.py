@@ -32,8 +32,8 @@ def edge_lines(
     bad = next((key for key in keys if not _stands_in_a_line(key)), None)
     if bad is not None:
         raise InputError(
-            f"node {bad!r} cannot stand in an edge list (empty, a tab, a line end, or #, % or a quote in front); rename "
-            "it."
+            f"node {bad!r} cannot stand in an edge list (empty, a tab, a line end, or # or % or a quote in front); "
+            "rename it."
         )
     row_E = np.arange(len(src_E))
     if _looks_like_a_header(_lines(keys, src_E, dst_E, weight_E, row_E[:_SAMPLE_LINES])):
