@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,11 +15,11 @@ from any2vec import formats, neighbors
 from any2vec.checks import nearest_names
 from any2vec.data.vocab.user_keys import INTEGERS, Key, UserKeys, key_meta, listed, text_of
 from any2vec.encoders.encoder import SubwordEncoder, metadata_of, read_encoder
-from any2vec.errors import InputError, UnknownKeyError
+from any2vec.errors import FormatError, InputError, UnknownKeyError
 from any2vec.formats import libraries
 from any2vec.formats.indexes import build_index
 from any2vec.formats.norms import row_norms, unit_rows
-from any2vec.formats.table import Table, check_contents, check_sizes, check_writable
+from any2vec.formats.table import Table, check_contents, check_sizes, check_writable, real_matrix, whole_counts
 
 if TYPE_CHECKING:
     from gensim.models import KeyedVectors
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Neighbors = list[tuple[Any, float]]
 """(key, cosine), best first"""
 _SPELLING_KEYS = 30_000
+_QUERY = "a query is a key, keys, or a vector of {} numbers"
 
 
 class Embeddings:
@@ -36,21 +38,24 @@ class Embeddings:
     same row.
 
     Args:
-        keys: N strings, or N integers of int64; row r belongs to keys[r]. Strings may be decoded lazily: nothing walks
-            them before the first look-up.
+        keys: N strings, or N integers of int64, in any ordered collection (a list, an array, a column of pandas, Polars
+            or Arrow, `dict.keys()`); row r belongs to the r-th. A sequence of strings may decode them lazily: nothing
+            walks them before the first look-up.
         vectors: (N, D), kept as given when float32 (a memory map stays one).
         output: (N, D), the context rows of the model, where it has them.
-        counts: (N,) how often each key came, for "the most frequent" in evaluation and spelling help.
+        counts: (N,) how often each key came, for "the most frequent" in evaluation and spelling help; whole numbers
+            from 0 to below 10^18.
         meta: JSON-ready metadata to keep with the rows (model, options).
         encoder: makes vectors of words that have no row (`encoders`); None: such words are unknown.
 
     Raises:
-        InputError: sizes that do not belong together, or keys that are neither strings nor integers, or come twice.
+        InputError: sizes that do not belong together, numbers that are none, or keys that are neither strings nor
+            integers, or come twice.
     """
 
     def __init__(
         self,
-        keys: Sequence[Any] | np.ndarray,
+        keys: Iterable[Any],
         vectors: np.ndarray,
         output: np.ndarray | None = None,
         counts: np.ndarray | None = None,
@@ -58,9 +63,9 @@ class Embeddings:
         encoder: SubwordEncoder | None = None,
     ) -> None:
         self.keys = keys if isinstance(keys, UserKeys) else UserKeys(keys)
-        self.vectors = np.asarray(vectors, dtype=np.float32)
-        self.output = None if output is None else np.asarray(output, dtype=np.float32)
-        self.counts = None if counts is None else np.asarray(counts, dtype=np.int64)
+        self.vectors = real_matrix(vectors, "vectors")
+        self.output = None if output is None else real_matrix(output, "output")
+        self.counts = None if counts is None else whole_counts(counts)
         self.meta = dict(meta or {})
         self.encoder = encoder
         self._norms: np.ndarray | None = None
@@ -138,12 +143,13 @@ class Embeddings:
         Raises:
             UnknownKeyError: a key is unknown, and there is nothing to make its vector; of many, which are.
             InputError: what can be no key.
+            FormatError: the encoder is damaged.
         """
         if isinstance(key, slice):
             if not all(bound is None or isinstance(bound, int | np.integer) for bound in (key.start, key.stop)):
                 raise InputError(f"a slice counts rows, such as [:10]; got {key!r:.80}.")
             return self.vectors[key]
-        if text_of(key) is None:
+        if text_of(key) is None and np.iterable(key):
             return self._vectors_of(listed(key))
         return self._vectors_of([key])[0] if self._is_made(key) else self.vectors[self.row(key)]
 
@@ -171,6 +177,8 @@ class Embeddings:
         found = np.empty((len(keys), self.dim), np.float32)
         found[~is_made] = self.vectors[rows[~is_made]]
         found[is_made] = self.encoder.make([keys[n] for n in made])
+        if not np.isfinite(found[is_made]).all():
+            raise FormatError("The subword encoder makes NaN or infinity of a word; its arrays are damaged.")
         return found
 
     def _is_made(self, key: object) -> bool:
@@ -241,11 +249,14 @@ class Embeddings:
         """(vectors (Q, D), rows by query that are no answers, whether it was one)"""
         is_key = text_of(query) is not None
         if not is_key and not (isinstance(query, Sequence) and all(text_of(key) is not None for key in query)):
-            query = np.asarray(query.detach() if hasattr(query, "detach") else query)
+            try:
+                query = np.asarray(query.detach() if hasattr(query, "detach") else query)
+            except ValueError:  # rows of several lengths
+                raise InputError(f"{_QUERY.format(self.dim)}; got {query!r:.80}.") from None
             if query.dtype.kind == "f" or query.ndim != 1:
                 vectors = self._checked(query[None] if query.ndim == 1 else query)
                 return vectors, [[]] * len(vectors), query.ndim == 1
-        keys = [query] if is_key else list(query)
+        keys = [query] if is_key else listed(query)
         vectors = self._vectors_of(keys)
         return vectors, [[row] if row >= 0 else [] for row in self.rows(keys).tolist()], is_key
 
@@ -293,7 +304,7 @@ class Embeddings:
         if method not in ("add", "mul"):
             raise InputError(f"method must be 'add' or 'mul', not {method!r}.")
         _check_k(k)
-        sides = [[side] if text_of(side) is not None else list(side) for side in (positive, negative)]  # type: ignore[arg-type]
+        sides = [[side] if text_of(side) is not None else listed(side) for side in (positive, negative)]  # type: ignore[arg-type]
         keys = [*sides[0], *sides[1]]
         if not keys:
             raise InputError("most_similar needs at least one key, positive or negative.")
@@ -316,10 +327,12 @@ class Embeddings:
 
     def _checked(self, vectors: np.ndarray) -> np.ndarray:
         if vectors.dtype.kind not in "fiu":
-            raise InputError(f"a query is a key, keys, or a vector of {self.dim} numbers; got {vectors!r:.80}.")
+            raise InputError(f"{_QUERY.format(self.dim)}; got {vectors!r:.80}.")
         vectors = np.asarray(vectors, dtype=np.float32)
-        if vectors.ndim != 2 or vectors.shape[1] != self.dim or not np.isfinite(vectors).all():
+        if vectors.ndim != 2 or vectors.shape[1] != self.dim:
             raise InputError(f"a query vector must be {self.dim} finite numbers; got shape {vectors.shape[1:]}.")
+        if not np.isfinite(vectors).all():
+            raise InputError(f"a query vector must be {self.dim} finite numbers; got NaN or infinity among them.")
         return vectors
 
     def _named(self, scores: Iterable[np.ndarray], rows: Iterable[np.ndarray]) -> list[Neighbors]:
@@ -350,7 +363,7 @@ class Embeddings:
             StorageError: the path is taken, or cannot be written.
         """
         self._check_before_writing()
-        formats.write(Path(path), self._table(), format, overwrite, dtype)
+        formats.write(_path_of(path), self._table(), format, overwrite, dtype)
 
     def save_into(self, folder: str | Path, dtype: str = "float32") -> None:
         """Write the native files into a folder that exists beside whatever else it holds (a run folder).
@@ -358,11 +371,15 @@ class Embeddings:
         meta.json goes away first and comes back last, so a cut leaves no readable mixture.
         """
         self._check_before_writing()
-        formats.write_into(Path(folder), self._table(), dtype)
+        formats.write_into(_path_of(folder), self._table(), dtype)
 
     def _check_before_writing(self) -> None:
         check_contents(self._table(), "embeddings", InputError)
         check_writable(self.keys.names)
+        try:
+            json.dumps(self.meta)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"meta must be what JSON has a form for: {error}.") from None
 
     @classmethod
     def load(cls, path: str | Path, format: str | None = None, mmap: bool = True) -> Embeddings:
@@ -377,7 +394,7 @@ class Embeddings:
             FormatError: not a known format, damaged, cut short, NaN or infinite numbers, a key twice.
             InputError: no such path or format.
         """
-        table = formats.read(Path(path), format, mmap)
+        table = formats.read(_path_of(path), format, mmap)
         return cls._of(table)
 
     def to_numpy(self) -> tuple[list[Any], np.ndarray]:
@@ -419,5 +436,15 @@ class Embeddings:
 
 
 def _check_k(k: int) -> None:
-    if not isinstance(k, int | np.integer) or k < 1:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise InputError(f"k must be a whole number of at least 1, not {k!r}.")
+
+
+def _path_of(path: str | Path) -> Path:
+    try:
+        found = Path(path)
+    except TypeError:
+        raise InputError(f"a path is a string or a Path, got {path!r:.80}.") from None
+    if "\0" in str(found):
+        raise InputError(f"no path holds a NUL, got {path!r:.80}.")
+    return found

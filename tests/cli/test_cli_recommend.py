@@ -89,6 +89,9 @@ def test_how_good_the_lists_are(likes: Path) -> None:
     assert [one["recall"] for one in kept] == [found["recall"]]
     done("evaluate", str(likes / "run"), "--task", "recommend", *files, "-k", "2")  # another list is another test
     assert len((likes / "run" / "evaluation.jsonl").read_text().splitlines()) == 2
+    done("evaluate", str(likes / "run"), "--task", "recommend", *files[:2], "-k", "8")  # and so is another ranking
+    kept = [json.loads(line) for line in (likes / "run" / "evaluation.jsonl").read_text().splitlines()]
+    assert [one.get("exclude") for one in kept] == [files[3], files[3], None]
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,8 @@ def test_from_a_file_to_ranks(here: Path) -> None:
     assert found["mrr"] > 0.4 and found["num_triples"] == 100 and found["num_unknown"] == 0
     assert scores("--data", "test.tsv", "--known", "valid.tsv")["mean_rank"] <= found["mean_rank"]
     assert "MRR" in done("evaluate", "out", "--task", "triples", "--data", "test.tsv")
-    assert (here / "out" / "evaluation.jsonl").is_file()
+    kept = [json.loads(line) for line in (here / "out" / "evaluation.jsonl").read_text().splitlines()]
+    assert [one.get("known") for one in kept] == ["valid.tsv", None]
     assert "e1" in done("nearest", "out", "e1", "-k", "99") and (here / "out" / "relations.tsv").is_file()
     done("report", "out")
     assert done("score", "out", "test.tsv", "--out", "-") == done("score", "out", "test.tsv") != ""

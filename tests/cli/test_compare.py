@@ -45,6 +45,16 @@ def test_what_differs_and_what_was_measured(runs: list[Path]) -> None:
     assert {len(lines) for lines in found.curves.values()} == {2}
 
 
+def test_how_runs_were_trained_is_a_setting(runs: list[Path], tmp_path: Path) -> None:
+    for name, how in (("one", {}), ("four", {"hosts": 4, "sync": "spectral", "rounds_per_epoch": 6})):
+        shutil.copytree(runs[0], tmp_path / name)
+        about = json.loads((tmp_path / name / "run.json").read_text())
+        about["summary"] |= how
+        (tmp_path / name / "run.json").write_text(json.dumps(about))
+    found = compare_runs([tmp_path / "one", tmp_path / "four"]).settings
+    assert found == {"hosts": [None, 4], "sync": [None, "spectral"], "rounds_per_epoch": [None, 6]}
+
+
 def test_tests_of_runs_stand_side_by_side(runs: list[Path], tmp_path: Path) -> None:
     for name, share in (("a", 0.5), ("b", 0.75)):
         shutil.copytree(runs[0], tmp_path / name)
@@ -106,7 +116,8 @@ def test_runs_of_one_name_are_told_apart_and_one_under_way_has_its_last_record(
     (under_way / "run.json").write_text(json.dumps({"settings": about["settings"]}))
     (under_way / "progress.jsonl").write_text('{"epoch": 0, "loss": 2.5, "items": 7, "seconds": 1}\n{"epoch"')
     found = compare_runs([runs[0], under_way])
-    assert found.runs[1] == "other/small" and found.figures["loss"][1] == 2.5 and not found.settings
+    assert found.runs[1] == "other/small" and found.figures["loss"][1] == 2.5
+    assert found.settings == {"threads": [1, None]}  # it says so when it ends
 
 
 def test_small_settings_are_told_apart(runs: list[Path], tmp_path: Path) -> None:

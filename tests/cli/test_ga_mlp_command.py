@@ -62,6 +62,7 @@ BAD = {
     "two classes": ("labels", "0 a b\n1 b\n", "several classes"),
     "an empty training split": ("split", "0 val\n1 test\n", "training split is empty"),
     "a training split of one class": ("split", "# nodes\n0 train\n1 train\n40 test\n", "All 2 training nodes have"),
+    "commas alone": ("split", "0 train\n,,\n", "line 2: expected `node train|val|test`"),
     "an unknown part": ("split", "0 train\n1 dev\n", "line 2: expected `node train|val|test`"),
     "twice": ("split", "0 train\n0 test\n", "in the split twice"),
     "an unknown node": ("split", "0 train\n95 test\n", "node '95' has no features"),

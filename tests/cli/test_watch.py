@@ -29,6 +29,7 @@ from any2vec.data.io.folder_lock import FolderLock
 from any2vec.errors import InputError
 from any2vec.report.live import POINTS, LiveRun
 from any2vec.report.live_server import LiveServer
+from any2vec.train.progress import rotated_log
 from browser import Browser
 
 
@@ -126,6 +127,15 @@ def test_a_log_of_any_length_makes_few_points_the_last_among_them(run: Path) -> 
     (run / "progress.jsonl").write_text("".join(record(words) for words in range(10, 10 * (3 * POINTS + 2), 10)))
     points = LiveRun(run).view().curves["loss"]
     assert POINTS // 2 <= len(points) <= POINTS and points[-1] == [2.0 * (3 * POINTS + 1), 3.25]
+
+
+def test_a_log_that_has_begun_anew_goes_on_from_the_one_before(run: Path) -> None:
+    log = run / "progress.jsonl"
+    log.rename(rotated_log(log))
+    before = len(rotated_log(log).read_bytes().splitlines())
+    log.write_text(record(70))
+    view = LiveRun(run).view()
+    assert view.record["words"] == 70 and len(view.curves["loss"]) == before + 1
 
 
 def test_the_state_follows_the_lock_and_the_age_of_the_record(run: Path) -> None:
@@ -372,3 +382,15 @@ def test_a_log_that_goes_while_it_is_looked_at_is_no_error(run: Path, monkeypatc
     assert live.view().state in ("waiting", "ended")
     (run / "progress.jsonl").unlink(missing_ok=True)
     assert live.view().state == "ended"
+
+
+def test_headings_of_sources_are_whole_at_80_columns(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("lines", "words", "duplicates", "words_per_s", "waiting", "bad", "reconnects")
+    few = {"duplicates": 0, "waiting": 0, "bad": 3, "reconnects": 1}
+    source = dict.fromkeys(names, 9_740_000) | few | {"state": "ended"}
+    (run / "progress.jsonl").write_text(record(10, sources={"t.txt": source}))
+    monkeypatch.setenv("COLUMNS", "80")
+    said = CliRunner().invoke(app, ["watch", str(run), "--once"]).stdout
+    heading = next(line for line in said.splitlines() if "source" in line)
+    shown = ["source", "lines", "words", "twice", "words/s", "waiting", "bad", "retries", "state"]
+    assert heading.split()[1:-1] == shown

@@ -235,7 +235,10 @@ def test_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     assert launch.joined()
 
 
-@pytest.mark.parametrize(("rank", "hosts"), [("x", "2"), ("", "2"), ("-1", "2"), ("2", "2"), ("0", "0"), ("0", "1e3")])
+@pytest.mark.parametrize(
+    ("rank", "hosts"),
+    [("x", "2"), ("", "2"), ("-1", "2"), ("2", "2"), ("0", "0"), ("0", "1e3"), ("00", "2"), ("0", "02")],
+)
 def test_a_place_that_cannot_be(rank: str, hosts: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", rank)
     monkeypatch.setenv("WORLD_SIZE", hosts)

@@ -15,13 +15,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from any2vec.cluster import torch_transport
 from any2vec.cluster.launch import join as launch
 from any2vec.cluster.launch import rendezvous
 from any2vec.cluster.launch.processes import run_processes
+from any2vec.cluster.message import Message, Part
 from any2vec.cluster.threads import run_logical
-from any2vec.errors import HostError, InputError
+from any2vec.cluster.torch_transport import TorchTransport
+from any2vec.errors import HostError, InputError, MessageError
 from found_by_children import python_path
 from host_programs import bsp, summary
 
@@ -130,9 +134,13 @@ def test_a_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"RANK": "0"}, HostError, "Rank 0 waited 1 s and not all of the 2 hosts came"),
         ({"RANK": "1"}, HostError, "Rank 1 could not reach rank 0 at 127.0.0.1:{port} in 1 s"),
         ({"RANK": "1", "MASTER_PORT": ""}, InputError, "Rank 1 has no valid rendezvous address"),
+        ({"RANK": "0", "MASTER_PORT": "99999"}, InputError, "Rank 0 has no valid rendezvous address"),
+        ({"RANK": "1", "MASTER_PORT": "99999"}, InputError, "Rank 1 has no valid rendezvous address"),
+        ({"RANK": "0", "MASTER_PORT": "0"}, InputError, "Rank 0 has no valid rendezvous address"),
+        ({"RANK": "0", "WORLD_SIZE": "1", "MASTER_PORT": "999999"}, InputError, "Rank 0 has no valid rendezvous addr"),
         ({"RANK": "0", "taken": "yes"}, InputError, "Port {port} (MASTER_PORT) is in use on the machine of rank 0"),
     ],
-    ids=["alone", "nobody there", "no port", "port in use"],
+    ids=["alone", "nobody there", "no port", "too large", "as seen by rank 1", "none", "of one host", "port in use"],
 )
 def test_hosts_that_do_not_meet(
     variables: dict[str, str], error: type[Exception], sentence: str, monkeypatch: pytest.MonkeyPatch
@@ -149,6 +157,17 @@ def test_hosts_that_do_not_meet(
         with pytest.raises(error) as caught:
             launch.join("job", patience=1)
     assert str(caught.value).startswith(sentence.format(port=port))
+
+
+@pytest.mark.parametrize("parts", [(), (Part("control", np.array([255, 254], np.uint8)),)], ids=["none", "no text"])
+def test_an_alarm_that_says_nothing(parts: tuple[Part, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its sender is named, at once; nobody waits until it counts as silent."""
+    transport = TorchTransport(0, 2)
+    alarm = Message(1, torch_transport._SERVICE, 0, "alarm", parts)
+    monkeypatch.setattr(transport, "_read", lambda line: alarm)
+    transport._read_all(transport._lines[1])
+    with pytest.raises(MessageError, match=r"^Rank 1 sent what is no message: an alarm without a text\.$"):
+        transport.recv(1, timeout=0)
 
 
 def test_an_unreachable_address_is_one_line() -> None:
@@ -205,12 +224,22 @@ def listening(port: int) -> list[str]:
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp6").exists(), reason="needs Linux's list of sockets")
-@pytest.mark.parametrize("variables", [{"LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "localhost"}, {}], ids=["name", "IP"])
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "localhost"},
+        {},
+        {"MASTER_ADDR": "localhost"},
+        {"MASTER_ADDR": "LocalHost"},
+    ],
+    ids=["name", "IP", "localhost", "spelled otherwise"],
+)
 def test_hosts_of_one_machine_meet_where_no_other_machine_can_reach(
     variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
     place(monkeypatch, RANK="0", WORLD_SIZE="1", MASTER_PORT=str(port), **variables)
     store = rendezvous._common_store(0, 1, timedelta(seconds=10))
     assert len(listening(port)) == 1 and set(listening(port)) <= {"0100007F", "00" * 12 + "01000000"}
@@ -220,7 +249,7 @@ def test_hosts_of_one_machine_meet_where_no_other_machine_can_reach(
 
 @pytest.mark.parametrize(
     "variables",
-    [{"TORCHELASTIC_USE_AGENT_STORE": "True"}, {"MASTER_ADDR": "localhost"}, {"MASTER_ADDR": "192.0.2.1"}],
+    [{"TORCHELASTIC_USE_AGENT_STORE": "True"}, {"MASTER_ADDR": "head.example"}, {"MASTER_ADDR": "192.0.2.1"}],
     ids=["torchrun serves", "a name among machines", "not of this machine"],
 )
 def test_elsewhere_torch_listens_as_it_does(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -196,7 +196,7 @@ def test_counters_add_up_by_kind_peer_and_phase() -> None:
         ("100Gbit", LinkModel(bandwidth=100e9)),
         ("50Mbit/s,20us", LinkModel(bandwidth=50e6, latency=20e-6)),
         ("1.5 kbit , 3 ms", LinkModel(bandwidth=1500, latency=3e-3)),
-        ("8bit,1s", LinkModel(bandwidth=8, latency=1)),
+        ("8000bit,60s", LinkModel(bandwidth=8000, latency=60)),
         (
             "10Gbit,50us;2:100Mbit,30ms",
             LinkModel(bandwidth=10e9, latency=50e-6, num_sites=2, site_bandwidth=100e6, site_latency=30e-3),
@@ -211,10 +211,21 @@ def test_links_are_read(text: str, expected: LinkModel) -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "100", "fast", "0Mbit", "-1Mbit", "10MB", "10Mbit,", "10Mbit,5", "10Mbit,5us,3", "1Gbit;", "1Gbit;1:1Mbit",
-     "1Gbit;2", "1Gbit;x:1Mbit", "1Gbit;2:", "1Gbit;2:0Mbit", "nanbit", "1Gbit;2:1Mbit;2:1Mbit"],
+     "1Gbit;2", "1Gbit;x:1Mbit", "1Gbit;2:", "1Gbit;2:0Mbit", "nanbit", "1Gbit;2:1Mbit;2:1Mbit",
+     "1Gbit;²:1Mbit"],
 )  # fmt: skip
 def test_unclear_links_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="like 100Gbit"):
+        parse_link(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["0.0000000001bit", "999bit", "1Gbit,61s", "1Gbit;2:1bit", "1Gbit,1" + "0" * 400 + "s"]
+)
+def test_links_over_which_nothing_would_ever_come(text: str) -> None:
+    with pytest.raises(
+        InputError, match=r"^A link has a bandwidth of 1kbit or more, and a latency of 60s or less; got"
+    ):
         parse_link(text)
 
 

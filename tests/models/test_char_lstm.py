@@ -17,7 +17,8 @@ import any2vec
 from any2vec.data.options import TextOptions
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.data.vocab.vocabulary import Keys
-from any2vec.encoders.char_lstm import CharLstmEncoder
+from any2vec.encoders.char_lstm import SHAPES, CharLstmEncoder
+from any2vec.encoders.encoder import read_encoder
 from any2vec.encoders.spelling import END, MOST_BYTES, READINGS, backwards, prefixes, spell, tries
 from any2vec.errors import FormatError, InputError
 from any2vec.models.stream.char_generator import CharGenerator
@@ -310,6 +311,12 @@ def test_a_gpu_that_is_not_there_is_refused(tmp_path: Path) -> None:
         "stream", "char-lstm", str(tmp_path / "text.txt"), "--device", "cuda", "--out", str(tmp_path / "out")
     )
     assert "finds no GPU" in reported and not (tmp_path / "out").exists()
+
+
+def test_arrays_without_axes_are_damage() -> None:
+    arrays = {name: np.zeros((), np.float32) for name in SHAPES}
+    with pytest.raises(FormatError, match="damaged: IndexError"):
+        read_encoder({"kind": "char-lstm", "reading": "forward"}, arrays, 3)
 
 
 def test_options_of_one_model_are_refused_by_another(tmp_path: Path) -> None:

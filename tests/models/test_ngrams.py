@@ -15,6 +15,8 @@ import any2vec
 from any2vec.data.options import TextOptions
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.data.vocab.vocabulary import Keys
+from any2vec.encoders import ngrams
+from any2vec.encoders.encoder import LONGEST_GRAM
 from any2vec.encoders.ngrams import NGramEncoder, bounds, start_grams, used_buckets
 from any2vec.errors import DataError, FormatError, InputError
 from any2vec.evaluate.words.similarity import pairs_of, similarity_of
@@ -150,6 +152,18 @@ def test_a_word_without_a_known_ngram_has_the_mean_of_where_they_would_have_star
     np.testing.assert_allclose(made.make(["qz"])[0], start_grams(own, 6, 7, 0.5).mean(axis=0), rtol=1e-5)
 
 
+def test_more_buckets_than_a_table_holds_are_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [*WORDS, "treeless", "qzqz", "Treedeer", "ab"]
+    expected = encoder().make(words)
+    monkeypatch.setattr(ngrams, "_TABLE", 1008)
+    searched = encoder()
+    np.testing.assert_allclose(searched.make(words), expected, rtol=1e-6)
+    assert searched._row_H is None
+    searched.min_n = 5
+    with pytest.raises(InputError, match=r"'ab' .* no n-gram of 5 to 6 characters"):
+        searched.make(["treeless", "ab"])
+
+
 def test_words_of_which_nothing_can_be_made_are_refused() -> None:
     with pytest.raises(InputError, match="empty word"):
         encoder().make(["tree", ""])
@@ -234,6 +248,35 @@ def test_a_damaged_encoder_is_a_format_error(trained: Path, tmp_path: Path, harm
     meta.write_text(json.dumps(about))
     with pytest.raises(FormatError):
         any2vec.Embeddings.load(tmp_path / "copy")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_n": 2**70}, {"max_n": LONGEST_GRAM + 1}, {"min_n": 2**70, "max_n": 2**71}, {"min_n": -1}, {"buckets": 0},
+        {"buckets": 2**70}, {"buckets": True}, {"seed": 2**70}, {"spread": "nan"}, {"spread": 10**400},
+        {"spread": 1e300}, {"spread": float("nan")}, {"spread": -1}, {"spread": [1]},
+    ],
+)  # fmt: skip
+def test_options_of_an_encoder_have_limits(tmp_path: Path, options: dict[str, Any]) -> None:
+    empty = NGramEncoder(
+        np.zeros(0, np.int64), np.zeros((0, 2), np.float32), min_n=3, max_n=4, buckets=50, seed=7, spread=0.5
+    )
+    any2vec.Embeddings(["a"], np.ones((1, 2)), encoder=empty).save(tmp_path / "run")
+    meta = tmp_path / "run" / "meta.json"
+    about = json.loads(meta.read_text())
+    about["maker"] |= options
+    meta.write_text(json.dumps(about))
+    with pytest.raises(FormatError, match="subword encoder of this folder is damaged: ValueError"):
+        any2vec.Embeddings.load(tmp_path / "run")
+
+
+def test_an_encoder_of_no_numbers_makes_no_vectors() -> None:
+    damaged = encoder()
+    damaged.gram_GD[:] = np.nan
+    found = any2vec.Embeddings(["a"], np.ones((1, 4)), encoder=damaged)
+    with pytest.raises(FormatError, match="its arrays are damaged"):
+        found.nearest("treeless")
 
 
 def test_similarity_counts_made_words_as_covered(trained: Path, tmp_path: Path) -> None:

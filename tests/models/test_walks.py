@@ -272,3 +272,11 @@ def test_stored_walks_with_counts_below_zero_are_refused(tmp_path: Path) -> None
     np.save(tmp_path / "walks" / "counts.npy", counts)
     with pytest.raises(FormatError, match=r"counts\.npy has a count below 0; write the walks again"):
         fit("deepwalk", tmp_path / "walks", epochs=1, threads=1)
+
+
+def test_stored_walks_of_one_node_are_refused(tmp_path: Path) -> None:
+    """They make no pairs, so that the vectors were as they started."""
+    write_walks(random_graph(20, 40, 2), WalkOptions(walks_per_node=2, walk_length=1), 4, tmp_path / "walks")
+    for model in ("skipgram", "deepwalk"):
+        with pytest.raises(InputError, match="holds walks of one node, which make no pairs; walk with --walk-length 2"):
+            fit(model, tmp_path / "walks", epochs=1, threads=1)

@@ -225,6 +225,20 @@ def test_no_graph_at_all(source: Any) -> None:
         read_graph(source)
 
 
+def test_an_array_that_reads_both_ways_is_refused() -> None:
+    for index in (np.array([[0, 1, 2], [1, 2, 3]]), np.array([[0, 1], [2, 3]])):
+        with pytest.raises(InputError, match="may be an edge_index or two edges"):
+            read_graph(index)
+        assert len(read_graph(tuple(index)).keys) == 4
+    assert list(read_graph(np.array([[0, 1], [1, 2]])).keys) == ["0", "1", "2"]  # the same both ways
+
+
+def test_missing_ids_of_a_frame_are_named() -> None:
+    frame = pa.table({"src": [1.0, 2.0, float("nan")], "dst": [2, 3, 1]})
+    with pytest.raises(DataError, match=r"double in column src.*ids are missing"):
+        read_graph(frame)
+
+
 def test_matrices() -> None:
     upper = scipy.sparse.coo_array(np.array([[0, 2, 0, 0], [0, 0, 3.5, 0], [0, 0, 1, 0], [0, 0, 0, 0]]))
     expected = both((0, 1, 2), (1, 2, 3.5), (2, 2, 1))
@@ -421,7 +435,10 @@ def test_the_first_edge_is_a_header_only_when_it_must_be(text: str, edges: int, 
     assert report.header == (first if lines > edges else "")
 
 
-@pytest.mark.parametrize("text", ["1;2;0,5\n2;3;1,25\n", "a;b c;-0,5\nb c;d;2,0\n", "1 2 0,5\n2 3 1,5\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["1;2;0,5\n2;3;1,25\n", "a;b c;-0,5\nb c;d;2,0\n", "1 2 0,5\n2 3 1,5\n", "a;b;0,5\nb;c;2\n"],
+)
 def test_a_decimal_comma_splits_no_columns(text: str, tmp_path: Path) -> None:
     """It made nodes `1;2;0` and `5`. Weights are written with a point, and the sentence shows the one that is not."""
     path = tmp_path / "edges"

@@ -47,6 +47,7 @@ from any2vec.errors import Any2VecError, DataError
         ("0 1\n1 2\n".encode("utf-16"), "NUL byte"),
         (b"0 1 3e38\n0 1 3e38\n", "beyond float32"),
         (b"0 1\r2 3\r", "carriage returns within its lines"),
+        (b"0 1\n" * 99 + b"7 8\r9\n", r"line 100: the id '8\r9' has a carriage return in it"),
     ],
 )  # fmt: skip
 def test_message(text: bytes, said: str, tmp_path: Path) -> None:

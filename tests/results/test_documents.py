@@ -78,6 +78,14 @@ def test_without_counts_the_texts_are_counted() -> None:
     np.testing.assert_allclose(encoder.transform(documents), weighted(plain, documents, count, 1e-3), atol=1e-5)
 
 
+@pytest.mark.parametrize("counts", [None, np.arange(30) + 1])
+def test_documents_of_an_iterator_are_those_of_a_list(counts: np.ndarray | None) -> None:
+    embeddings, documents = Embeddings(WORDS, words().vectors, counts=counts), texts()
+    expected = a2v.SIFEncoder(embeddings).fit(documents).transform(documents)
+    np.testing.assert_array_equal(a2v.SIFEncoder(embeddings).fit(iter(documents)).transform(documents), expected)
+    np.testing.assert_array_equal(a2v.SIFEncoder(embeddings).fit_transform(iter(documents)), expected)
+
+
 def test_words_that_are_made_count_with_weight_one() -> None:
     rng = np.random.default_rng(3)
     grams = rng.standard_normal((50, 6)).astype(np.float32)

@@ -7,6 +7,7 @@ from dataclasses import fields
 from itertools import combinations
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -109,6 +110,26 @@ def test_documents_and_ids_of_tables(wrap) -> None:
         assert np.array_equal(nodes.transform(ids), expected)
     with pytest.raises(InputError, match="node ids are one column, got 2"):
         nodes.transform(wrap({"src": source, "dst": target}))
+
+
+def test_ids_of_other_types() -> None:
+    """Tuples and floats had zeros for vectors."""
+    pandas = pytest.importorskip("pandas")
+    grid = NodeEmbedder(graph=nx.grid_2d_graph(2, 2), dim=4, epochs=1, threads=1).fit(None)
+    assert np.array_equal(grid.transform([(0, 1), (9, 9)])[0], grid.embeddings_["(0, 1)"])
+    assert not grid.transform([(9, 9)]).any()
+    numbers = NodeEmbedder(graph=[(1, 2), (2, 3)], dim=4, epochs=1, threads=1).fit(None)
+    expected = numbers.embeddings_[[1, 3]]
+    for ids in ([1.0, 3.0], np.array([[1.0], [3.0]]), {"id": [1.0, 3.0]}, pandas.Series([1.0, 3.0]), iter([1, 3])):
+        assert np.array_equal(numbers.transform(ids), expected)
+    for wrong in (1.5, float("nan"), None, True):
+        with pytest.raises(InputError, match="an id is a string, a whole number or a tuple, got"):
+            numbers.transform([1, wrong])
+
+
+def test_iterators_are_read_once() -> None:
+    found = WordEmbedder(**SMALL).fit_transform(iter(SENTENCES))
+    assert np.array_equal(found, WordEmbedder(**SMALL).fit(SENTENCES).transform(SENTENCES))
 
 
 def test_nodes_in_a_pipeline() -> None:

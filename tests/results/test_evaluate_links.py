@@ -6,6 +6,7 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,8 @@ from any2vec.data.graph.reader import read_graph
 from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, FormatError, InputError, StorageError
 from any2vec.evaluate import evaluate_links, split_graph
-from any2vec.evaluate.graph.split import Split, read_train_pairs
+from any2vec.evaluate.graph.split import Split
+from any2vec.evaluate.graph.train_edges import edge_lines, read_train_pairs
 from any2vec.types import Csr
 
 
@@ -165,11 +167,35 @@ def test_options_and_places_are_checked(tmp_path: Path) -> None:
         split_graph(cliques(), tmp_path / "s")  # type: ignore[arg-type]
     split_graph(cliques(), tmp_path / "s", overwrite=True, seed=3)  # type: ignore[arg-type]
     assert Split.open(tmp_path / "s").meta["seed"] == 3
-    odd = cliques()
-    odd.keys[4] = "tab\there"
-    with pytest.raises(InputError, match="rename"):
-        split_graph(odd, tmp_path / "odd")  # type: ignore[arg-type]
-    assert not (tmp_path / "odd").exists()
+    for key in ("tab\there", '"quoted"', '"opened', "#tag"):
+        odd = cliques()
+        odd.keys[4] = key
+        with pytest.raises(InputError, match="rename"):
+            split_graph(odd, tmp_path / "odd")  # type: ignore[arg-type]
+        assert not (tmp_path / "odd").exists()
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [("hub", "x"), *((a, b) for a in range(9) for b in range(a))],
+        [("hub", "x", 2.0), *((a, b, 3.0) for a in range(9) for b in range(a))],
+        [("source", "target"), *((f"n{a}", f"n{b}") for a in range(9) for b in range(a))],
+        [("To", "from", 2.0), *((f"n{a}", f"n{b}", 3.0) for a in range(9) for b in range(a))],
+    ],
+)
+def test_no_edge_of_training_is_taken_for_a_header(edges: list[tuple[Any, ...]], tmp_path: Path) -> None:
+    split = split_graph(read_graph(edges), tmp_path / "split", test_share=0.1, negatives=2)
+    again = read_graph(split.train_edges, cache_dir=tmp_path / "cache")
+    assert again.report.header == "" and again.report.num_edges == split.meta["num_train_edges"]
+    assert set(again.keys) == set(split.keys)
+
+
+def test_edges_that_are_all_headers_are_refused(tmp_path: Path) -> None:
+    odd = graph_of(np.array([(a, b) for a in range(4) for b in range(4) if a < b]), 4)
+    odd.keys[:] = ["src", "dst", "source", "to"]
+    with pytest.raises(InputError, match="all named as columns are"):
+        list(edge_lines(odd.keys, np.array([0]), np.array([1]), None))
 
 
 def test_damaged_splits_are_format_errors(tmp_path: Path) -> None:

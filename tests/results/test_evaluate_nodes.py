@@ -180,6 +180,9 @@ def test_nodes_without_a_row_count_as_wrong_or_are_left_out(tmp_path: Path) -> N
         ("id,label\n5,tv show\n6,film\n", ["5", "6"], ["film", "tv show"]),
         ("# made by hand\nnode label\na 1\r\na 1\n", ["a"], ["1"]),
         ("label 1\nb 2\n", ["label", "b"], ["1", "2"]),
+        ('0,"Sport, Games"\n1,"a ""b"""\n', ["0", "1"], ["Sport, Games", 'a "b"']),
+        ('"0","x"\n', ["0"], ["x"]),
+        ('5" disk\tx\n"open\ty\n', ['5" disk', '"open'], ["x", "y"]),
     ],
 )
 def test_shapes_of_label_files(tmp_path: Path, text: str, nodes: list[str], names: list[str]) -> None:
@@ -203,6 +206,19 @@ def test_a_list_of_edges_is_no_file_of_labels(tmp_path: Path) -> None:
     each = Embeddings([f"n{node}" for node in range(30)], nodes.vectors)
     (tmp_path / "labels.txt").write_text("".join(f"n{a} {a}\n" for a, _ in ring))  # a class each, none of them a node
     assert len(read_labels(tmp_path / "labels.txt", each)[1]) == 30
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("vertexId,topic\nb,1\nc,2\n", "b"), ("# of a paper\nwho what why\nb 1\nc 2\n", "b"),
+        ("who,1\nb,1\nc,2\n", "who"), ("who,x\nwhom,1\nb,2\n", "who"), ("7,x\nb,1\nc,2\n", "7"), ("b,x\nc,1\n", "b"),
+    ],
+)  # fmt: skip
+def test_a_header_of_any_words_is_told_by_the_keys(text: str, first: str, tmp_path: Path) -> None:
+    """It was a node with a class of its own."""
+    (tmp_path / "l.txt").write_text(text)
+    assert read_labels(tmp_path / "l.txt", Embeddings(["b", "c"], np.eye(2)))[0][0] == first
 
 
 def test_a_node_named_id_is_no_header(tmp_path: Path) -> None:

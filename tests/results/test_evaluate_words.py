@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, DataError, InputError
 from any2vec.evaluate import evaluate_analogy, evaluate_similarity
-from any2vec.evaluate.words.similarity import SimilarityResult, pairs_of, spearman
+from any2vec.evaluate.words.similarity import SimilarityResult, pairs_of, read_pairs, spearman
 from cli_runs import done
 
 
@@ -70,6 +70,15 @@ def test_similarity_of_a_planted_order(tmp_path: Path) -> None:
     assert [s.name for s in listed.sets] == ["good", "bad"]
     parsed = json.loads(json.dumps(both.as_dict()))
     assert parsed["task"] == "similarity" and "cosine" in parsed["protocol"]
+
+
+def test_quotes_and_a_header_behind_comments(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text('# judged\n# again\nfirst,second,score\n"New York, NY",a,"3"\n"b","c",2\n')
+    first, second, scores = read_pairs(tmp_path / "s.csv")
+    assert (first, second, scores.tolist()) == (["New York, NY", "b"], ["a", "c"], [3.0, 2.0])
+    (tmp_path / "s.csv").write_text("# judged\nfirst,second,score\nonce,more,score\na,b,3\n")
+    with pytest.raises(DataError, match="line 3: expected"):
+        read_pairs(tmp_path / "s.csv")
 
 
 def test_nothing_covered_is_no_score(tmp_path: Path) -> None:

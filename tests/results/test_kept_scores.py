@@ -107,3 +107,13 @@ def test_names_are_short_where_they_can_be() -> None:
 def test_figures_of_a_report_are_told_apart() -> None:
     found = headlines({}, [links("dot", 0.6), links("cosine", 0.9)])
     assert found == [("AUC, test.tsv dot", "0.600"), ("AUC, test.tsv cosine", "0.900")]
+
+
+def test_what_is_left_out_of_the_ranking_makes_another_test(tmp_path: Path) -> None:
+    def ranked(exclude: str | None, ndcg: float) -> dict[str, Any]:
+        about = {} if exclude is None else {"exclude": exclude}
+        return {"task": "recommend", "data": "likes.tsv", "ndcg": ndcg} | about
+
+    run = folder(tmp_path / "run", ranked(None, 0.8), ranked("likes.tsv", 0.1), ranked("other.tsv", 0.2))
+    assert [one["ndcg"] for one in kept(run)] == [0.8, 0.1, 0.2]
+    assert told_apart(kept(run)) == ["likes.tsv", "likes.tsv exclude likes.tsv", "likes.tsv exclude other.tsv"]

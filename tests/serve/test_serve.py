@@ -18,6 +18,7 @@ import pytest
 
 import any2vec as a2v
 from any2vec.embeddings import Embeddings
+from any2vec.encoders.ngrams import NGramEncoder
 from any2vec.errors import FormatError, InputError, UnknownKeyError
 from any2vec.formats.snapshots import publish
 from any2vec.serve.limits import Limits, TooLateError
@@ -30,7 +31,7 @@ pytest.importorskip("uvicorn", reason="serving needs the extra serve")
 from any2vec.serve import app, catalog, operations, server
 
 NUM, DIM = 300, 8
-SMALL = Limits(max_request_bytes=4000, max_items=20, max_k=50, max_seconds=20)
+SMALL = Limits(max_request_bytes=4000, max_items=20, max_k=50, max_answers=500, max_seconds=20)
 
 
 def vectors(seed: int, keys: Any = None) -> Embeddings:
@@ -105,6 +106,27 @@ def test_answers_are_those_of_the_library(port: int, folders: dict[str, Path]) -
     assert pairs(alike["answers"]) == [(k, pytest.approx(s)) for k, s in words.most_similar(["w1", "w2"], ["w3"], k=4)]
     cosines = ask(port, "/runs/words/similarity", {"a": ["w1", "w2"], "b": ["w3"]})[1]["similarities"]
     np.testing.assert_allclose(cosines, words.similarity(["w1", "w2"], ["w3"]), rtol=1e-6)
+
+
+def test_keys_that_no_vector_can_be_made_of_lose_only_themselves(tmp_path: Path) -> None:
+    gram_GD = np.random.default_rng(3).standard_normal((40, DIM)).astype(np.float32)
+    encoder = NGramEncoder(np.arange(40), gram_GD, min_n=4, max_n=5, buckets=40, seed=1, spread=0.1)
+    keys = [f"word{n}" for n in range(NUM)]
+    words = Embeddings(keys, vectors(1).vectors, encoder=encoder)
+    words.save(tmp_path / "words")
+    asked = ["word1", 5, "unseen", "", "word2", "word1", "x"]  # x: with its ends, shorter than any n-gram
+    runs = catalog.Catalog({"words": tmp_path / "words"})
+    with runs, Server(app.make_app(runs, SMALL), "127.0.0.1", 0) as running:
+        status, found = ask(running.port, "/runs/words/nearest", {"keys": asked, "k": 3})
+        alone = [ask(running.port, "/runs/words/nearest", {"keys": [key]}) for key in ("", 5)]
+        cosines = ask(running.port, "/runs/words/similarity", {"a": ["word1", "unseen"], "b": [5]})
+    assert status == 200 and found["unknown"] == [5, "", "x"]
+    assert [line is None for line in found["neighbors"]] == [False, True, False, True, False, False, True]
+    known = [key for key in asked if key not in found["unknown"]]
+    lines = [line for line in found["neighbors"] if line is not None]
+    for line, wanted in zip(lines, words.nearest(known, 3), strict=True):
+        assert [key for key, _ in pairs(line)] == [key for key, _ in wanted]
+    assert [status for status, _ in (*alone, cosines)] == [404] * 3
 
 
 def test_triples_are_predicted_and_scored(port: int, folders: dict[str, Path]) -> None:
@@ -309,6 +331,9 @@ REFUSALS = [
     ("/runs/words/nearest", {"vectors": [[1e39] * DIM]}, 400, "beyond float32"),
     ("/runs/words/nearest", {"keys": ["w1"], "k": 51}, 400, "k must be a whole number from 1 to 50, got 51"),
     ("/runs/words/nearest", {"keys": ["w1"] * 21}, 400, "A request has 20 keys or vectors at most, got 21"),
+    ("/runs/words/nearest", {"keys": ["w1"] * 20, "k": 26}, 400, "500 answers at most, got 20 queries with k 26"),
+    ("/runs/words/nearest", {"vectors": [[1] * DIM] * 11, "k": 50}, 400, "500 answers at most"),
+    ("/runs/graph/predict", {"queries": [{"head": "e1", "relation": "r0"}] * 11, "k": 50}, 400, "500 answers at most"),
     ("/runs/words/most_similar", {"negative": ["nobody"]}, 404, "no vector for 'nobody'"),
     ("/runs/words/most_similar", {}, 400, "most_similar needs at least one key"),
     ("/runs/graph/predict", {"queries": [{"head": "e1"}]}, 400, "two of head, relation and tail"),
@@ -408,6 +433,59 @@ def test_requests_that_drip_in_are_ended(port: int, monkeypatch: pytest.MonkeyPa
             while piece := line.recv(1 << 16):
                 found += piece
         assert found.startswith(said) and bool(found) == bool(said)
+
+
+def test_a_client_that_does_not_take_its_answer_is_left() -> None:
+    async def large(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x" * (64 << 20)})
+
+    with Server(large, "127.0.0.1", 0, max_seconds=0.2) as running, socket.socket() as line:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
+        line.connect(("127.0.0.1", running.port))
+        line.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert line.recv(4) == b"HTTP"  # and no more of it
+        end = time.monotonic() + 30
+        while running._server.server_state.connections and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not running._server.server_state.connections
+
+
+def test_a_client_that_takes_its_answer_slowly_is_not() -> None:
+    class Line:
+        """A transport, and a loop whose time goes on when `later` is called."""
+
+        waiting, is_over = 50_000, False
+        later: Any = None
+
+        def get_write_buffer_size(self) -> int:
+            return self.waiting
+
+        def abort(self) -> None:
+            self.is_over = True
+
+        def call_later(self, seconds: float, call: Any) -> Any:
+            assert seconds == 9.0
+            self.later = call
+            return self
+
+        def cancel(self) -> None:
+            self.later = None
+
+    line: Any = Line()
+    watch = server.WriteWatch(line, line, 9.0)
+    watch.end()
+    watch.begin()
+    for taken in (1 << 14, 1 << 14):
+        line.waiting -= taken
+        line.later()
+        assert not line.is_over
+    watch.end()
+    assert line.later is None
+    watch.begin()
+    line.waiting -= (1 << 14) - 1
+    line.later()
+    assert line.is_over
 
 
 def test_an_answer_that_takes_too_long_is_none(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from any2vec.errors import InputError
+from any2vec.sources.base import inflow as inflow_module
 from any2vec.sources.base.cutter import LineBatch, Position, Tally
-from any2vec.sources.base.inflow import Inflow
+from any2vec.sources.base.inflow import Inflow, check_names
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.base.pump import Attempts
+from any2vec.sources.base.source import Source
 from any2vec.sources.opening import open_source, open_sources
+from any2vec.sources.subprocess_source import SubprocessSource
 from any2vec.testing.planted_stream import PlantedSource, PlantedStream
 from source_reading import LONG, all_ids, all_texts, read_all
 
@@ -135,6 +140,42 @@ def test_what_cannot_be_asked_for_again_is_kept_at_an_end() -> None:
     assert inflow.positions().get("other", {"line": 0}) == {"line": other_lines}
 
 
+@pytest.mark.parametrize("opened", [open_source, SubprocessSource])
+@pytest.mark.parametrize("options", [SourceOptions(rate=20.0), SourceOptions()])
+def test_lines_of_a_pipe_that_were_read_are_kept_at_an_end(
+    tmp_path: Path, opened: Callable[[str, int, SourceOptions], Source], options: SourceOptions
+) -> None:
+    pipe, lines = tmp_path / "pipe", [b"line %d" % number for number in range(2000)]
+    os.mkfifo(pipe)
+    writer = os.open(pipe, os.O_RDWR)
+    os.write(writer, b"".join(line + b"\n" for line in lines))
+    source = opened(str(pipe), 0, options)
+    inflow = Inflow([source], most_bytes=1)
+    found = [inflow.take(LONG)]
+    until = time.monotonic() + LONG
+    while source.metrics()["bytes"] < sum(map(len, lines)) + len(lines) and time.monotonic() < until:
+        time.sleep(0.01)
+    found += inflow.drain()
+    os.close(writer)
+    assert all_texts([batch for batch in found if batch is not None]) == lines
+    assert source.metrics()["state"] == "closed"
+    assert inflow.positions() == {source.name: {"offset": sum(map(len, lines)) + len(lines)}}
+
+
+def test_a_source_that_does_not_end_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless(PlantedSource):
+        delivery = "at most once"
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(inflow_module, "_LONGEST_ENDING", 0.1)
+    inflow = Inflow([Endless(STREAM, name="a", lines=10)], most_bytes=1)
+    assert inflow.drain()
+    inflow._threads[0].join(LONG)
+    assert not inflow._threads[0].is_alive()
+
+
 def test_slow_python_items_do_not_wait_for_a_full_batch() -> None:
     def slow() -> Iterator[str]:
         for number in range(4):
@@ -148,6 +189,17 @@ def test_slow_python_items_do_not_wait_for_a_full_batch() -> None:
 def test_a_source_is_named_once() -> None:
     with pytest.raises(InputError, match="Each source is read once, got a twice"):
         Inflow([planted("a", 0), planted("a", 1)])
+
+
+def test_a_file_is_read_once_however_it_is_spelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        Path(name).write_text("some words\n")
+    Path("link").symlink_to("a")
+    for other in ("./a", str(tmp_path / "a"), "link", "file://a"):
+        with pytest.raises(InputError, match=r"(got a and .*, which are one file|got a twice); leave one out"):
+            check_names(open_sources(["b", "a", other], SourceOptions()))
+    check_names(open_sources(["a", "b", "-", ["a"]], SourceOptions()))
 
 
 def test_waits_between_attempts_double_are_jittered_by_the_seed_and_end() -> None:

@@ -207,7 +207,7 @@ def test_a_slow_consumer_bounds_memory_and_the_server_sees_its_window_close() ->
         ("http://host/{number}", "in braces"),
         ("http://ho st/", "a space or a control character"),
         ("redis://:secret@host", r"'redis://:\*\*\*@host' does not say"),
-        ("redis://:se#cret@host/key", r"'redis://:\*\*\*@host/key' (is no address|holds a #)"),
+        ("redis://:se#cret@host/key", r"^What begins with redis:// (is no address|holds a #)"),
         ("redis://host/key#1", "no fragment; write it as %23"),
         ("", "A source is a path"),
     ],
@@ -228,12 +228,23 @@ def test_a_password_is_never_a_name() -> None:
     for text, name in (
         ("https://me:p:w@host/x?q=1&api_key=abc&n=2", "https://me:***@host/x?q=1&api_key=***&n=2"),
         ("https://token@host/x", "https://***@host/x"),
+        ("http://user:p@ss@host/x", "http://user:***@host/x"),
+        ("redis://:p@s:s@host:6379/key", "redis://:***@host:6379/key"),
+        ("crawl:https://host/?api_key=abc&page=1#depth=2", "crawl:https://host/?api_key=***&page=1"),
         ("https://host/x@y?access_token=a", "https://host/x@y?access_token=***"),
     ):
         assert parse_address(text).name == name and parse_address(text).text == text
     pytest.importorskip("redis", reason="Redis sources need pip install 'any2vec[streams]'")
     source = open_source("redis://:secret@host:6379/key", 0, SourceOptions(follow=True))
     assert source.name == "redis://:***@host:6379/key"
+
+
+@pytest.mark.parametrize("password", ["s3cret?x", "s3cret/x", "s3cret#x", "12?s3cret", "12#s3cret", "[s3cret"])
+@pytest.mark.parametrize("address", ["redis://u:{}@host/key", "redis://:{}@host/key", "tcp://u:{}@host:1"])
+def test_a_password_that_ends_the_host_is_not_in_the_refusal(password: str, address: str) -> None:
+    with pytest.raises(InputError) as refused:
+        parse_address(address.format(password))
+    assert "s3cret" not in str(refused.value) and refused.value.__cause__ is None
 
 
 def test_a_host_without_an_address_is_reported() -> None:

@@ -220,7 +220,7 @@ class BagProgram(InMemoryProgram):
             return {}
         from any2vec.train.in_memory.hosts import metrics_of_rounds
 
-        return metrics_of_rounds(self.request, self.transport, self.driver, recorder.seconds)
+        return metrics_of_rounds(self.request, self.transport, self.driver, recorder.seconds_here)
 
     def close(self, error: BaseException | None = None) -> None:
         if error is None and not isinstance(self.driver, LocalDriver):

@@ -345,6 +345,18 @@ def test_resume_on_as_many_hosts_gives_the_same_bits(tmp_path: Path, how: dict[s
 
 
 @pytest.mark.usefixtures("every_record")
+@pytest.mark.parametrize("after", [3, 5])
+@pytest.mark.parametrize("sync", ["ds-sync", "leader", "elastic"])
+def test_resume_gives_the_same_bits_where_nothing_is_merged(tmp_path: Path, sync: str, after: int) -> None:
+    """In the first epoch and in the second; replicas, leaders and centers are in the checkpoint."""
+    options = spread(logical_hosts=4, rounds_per_epoch=4, sync=sync)
+    whole = trained(MODELS["skipgram"], SENTENCES, options)
+    stopped(MODELS["skipgram"], SENTENCES, tmp_path / "out", options, after)
+    again = trained(MODELS["skipgram"], SENTENCES, options, out=tmp_path / "out", resume=True)
+    assert same(whole, again) and whole.summary["items"] == again.summary["items"]
+
+
+@pytest.mark.usefixtures("every_record")
 @pytest.mark.parametrize("hosts", [None, 1, 2, 5])
 @pytest.mark.parametrize("how", [{}, {"bits": 8}, {"overlap": True}], ids=["plain", "8 bits", "overlap"])
 def test_resume_on_other_hosts_trains_every_position_once(

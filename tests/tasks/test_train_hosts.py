@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,24 @@ def test_who_stops_leaves_a_checkpoint_whoever_is_slow(
     assert (out / "checkpoint.safetensors").exists()
     went_on = trained(text, **spread(**HOSTS), out=out, resume=True)
     assert (went_on.embeddings.vectors == trained(text, **spread(**HOSTS)).embeddings.vectors).all()
+
+
+def test_the_share_of_agreement_is_of_the_time_since_the_run_went_on(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As its seconds are; what the run took before does not count, be it days."""
+    out, opened = tmp_path / "out", InMemoryProgram.opened
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        stop_at(0.3, patch)
+        trained(text, **spread(**HOSTS), out=out)
+
+    def long_before(self: InMemoryProgram) -> Any:
+        with opened(self) as (items, seconds):
+            return nullcontext((items, seconds + 1e9))
+
+    monkeypatch.setattr(InMemoryProgram, "opened", long_before)
+    summary = trained(text, **spread(**HOSTS), out=out, resume=True).summary
+    assert summary["train_seconds"] > 1e9 and summary["agree_share"] > summary["agree_seconds"] / 1e6
 
 
 def test_hosts_that_do_not_all_find_the_checkpoint(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

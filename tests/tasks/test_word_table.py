@@ -194,8 +194,11 @@ def test_stopped_while_pairs_are_made(sweep: int, text: Path, tmp_path: Path, is
         patch.setattr(SweptPairs, "blocks", stopping)
         any2vec.fit(MODEL, text, out=out, **MEMORY)
     assert out.exists() == (sweep > 0)
-    if sweep:  # without its budget the command would begin anew in memory
-        assert "--memory that it began with" in refused("train", "skipgram", str(text), "--out", str(out), "--resume")
+    if sweep:  # without its budget it would begin anew in memory
+        said = refused("train", "skipgram", str(text), "--out", str(out), "--resume")
+        assert "go on with the memory (--memory) that it began with" in said
+        with pytest.raises(InputError, match="holds an unfinished run with its table on disk"):
+            any2vec.fit(MODEL, text, out=out, resume=True)
     went_on = any2vec.fit(MODEL, text, out=out, resume=True, **MEMORY)
     assert same(went_on, any2vec.fit(MODEL, text, out=tmp_path / "other", **MEMORY))
 

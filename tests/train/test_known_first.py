@@ -12,10 +12,12 @@ import pytest
 
 import any2vec
 from any2vec.cluster.launch import join
+from any2vec.cluster.threads import single_host_transport
 from any2vec.errors import InputError, JobError, StorageError
 from any2vec.options.run import RunOptions
-from any2vec.train import launch
-from any2vec.train.spec import RunSpec
+from any2vec.train import fit as fit_module
+from any2vec.train import launch, run
+from any2vec.train.spec import Hooks, RunSpec
 from spreads import spread
 
 MODEL = any2vec.SkipGram(dim=4, min_count=1)
@@ -117,3 +119,59 @@ def test_hosts_that_torchrun_has_started_need_no_number(text: Path, monkeypatch:
         monkeypatch.setitem(os.environ, name, value)
     with pytest.raises(InputError, match="WORLD_SIZE must be"):
         any2vec.fit(MODEL, text, sync=any2vec.SyncOptions(bits=8))
+
+
+@pytest.mark.parametrize(
+    ("options", "world", "said"),
+    [
+        (
+            {"logical_hosts": 3},
+            "1",
+            r"^--logical-hosts \(logical_hosts = 3\) does nothing where torchrun, .*, or unset these two\.",
+        ),
+        ({"hosts": 2, "restarts": 3}, "2", r"^--restarts \(restarts = 3\) does nothing .* torchrun --max-restarts\."),
+        ({"hosts": 2, "ray": "auto"}, "2", r"^--ray \(ray = 'auto'\) does nothing where torchrun"),
+        (
+            {"hosts": 8},
+            "2",
+            r"^--hosts 8 is for 8 processes, and torchrun, or who set WORLD_SIZE, has started 2; start",
+        ),
+    ],
+)
+def test_hosts_that_torchrun_has_started_start_none(
+    options: dict[str, Any], world: str, said: str, text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Options that would do nothing are refused; the number of hosts that there are is not, nor what a parent says."""
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", world)
+    with pytest.raises(InputError, match=said):
+        any2vec.fit(MODEL, text, hosts=any2vec.HostOptions(**options))
+    monkeypatch.setattr(fit_module, "run_joined", lambda *_: None)
+    assert any2vec.fit(MODEL, text, hosts=int(world)).embeddings is None
+    hosts = any2vec.HostOptions(**options)
+    spec = RunSpec(task="words", model=MODEL, data=str(text), run=RunOptions(out=text.parent / "out"), hosts=hosts)
+    fit_module.train(spec, Hooks(), 0.0, is_worker=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("LOCAL_WORLD_SIZE", "x"), ("LOCAL_WORLD_SIZE", "0"), ("TORCHELASTIC_RESTART_COUNT", "x"), ("RANK", "00")],
+)
+def test_a_variable_that_is_no_number(name: str, value: str, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before hosts meet, and before there is work to be lost."""
+    for variable, usual in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}.items():
+        monkeypatch.setenv(variable, usual)
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=rf"{name} must be a whole number.*got '?{value}"):
+        any2vec.fit(MODEL, text)
+
+
+def test_a_place_on_the_machine_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "0x")
+    with pytest.raises(InputError, match="LOCAL_RANK must be a whole number, as torchrun sets it"):
+        run._read_in_turn(single_host_transport(), lambda: None)
+
+
+def test_logical_hosts_are_never_silent(text: Path) -> None:
+    with pytest.raises(InputError, match=r"^--host-timeout is for processes: logical hosts are threads of this one"):
+        any2vec.fit(MODEL, text, hosts=any2vec.HostOptions(logical_hosts=2, host_timeout=1))

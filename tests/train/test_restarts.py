@@ -105,6 +105,11 @@ def test_what_was_allowed_and_not_needed(text: Path, lose: Callable[..., None]) 
         ({"restarts": 1}, KILLED, True, f" It was the only restart. {{out}}/{FILE} holds the work so far: run again"),
         ({"restarts": 2}, KILLED, False, " It was the last of 2 restarts."),
         ({}, "Rank 0 failed: Cannot write x: the disk is full.", False, ""),
+        ({}, "No Ray cluster can be reached at 127.0.0.1:1: Connection refused; start one.", False, ""),
+        ({}, "A local Ray cluster cannot be started: no memory; look at the cluster.", False, ""),
+        ({}, "Ray cannot connect to auto: nobody is there; look at the cluster.", False, ""),
+        ({}, "The Ray cluster auto does not answer as one within 50 s.", False, ""),
+        ({}, "Rank 1 did not come within 120 s; look at its own errors.", False, ""),
     ],
 )
 def test_an_error_goes_on_with_what_to_do(

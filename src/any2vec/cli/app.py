@@ -109,9 +109,12 @@ class LazyGroup(TyperGroup):
 
 def _usage(error: Any) -> str:
     """Click's error for a wrong command line, and which `--help` shows the right one."""
-    said = " ".join((_wrong_value(error) or error.format_message()).split()).rstrip(".?")
+    said = " ".join((_wrong_value(error) or error.format_message()).split()).rstrip(".")
     context = getattr(error, "ctx", None)
-    return f"{said}; see {context.command_path} --help." if context is not None else f"{said}."
+    is_asked = said.endswith("?")
+    if context is None:
+        return said if is_asked else f"{said}."
+    return f"{said}{' See' if is_asked else '; see'} {context.command_path} --help."
 
 
 def _wrong_value(error: Any) -> str:

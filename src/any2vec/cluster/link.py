@@ -12,6 +12,9 @@ _TIMES = {"ns": "e-9", "us": "e-6", "ms": "e-3", "s": "e0"}  # as exponents: 50u
 _BANDWIDTH = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)bit(?:/s)?")
 _LATENCY = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s)")
 
+SLOWEST, LONGEST = 1e3, 60.0
+"""bits/s and seconds of latency: slower links would outlast any run, and in the end what a clock can count"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LinkModel:
@@ -45,14 +48,14 @@ def parse_link(text: str) -> LinkModel:
     """LinkModel of "100Gbit", "50Mbit/s,20us", or "10Gbit,50us;2:100Mbit,30ms" (two sites, and the lines between them).
 
     Raises:
-        InputError: it is not written like that.
+        InputError: it is not written like that, or slower than 1 kbit/s, or has more than a minute of latency.
     """
     inner, semicolon, outer = text.partition(";")
     bandwidth, latency = _parse_line(inner, text)
     if not semicolon:
         return LinkModel(bandwidth=bandwidth, latency=latency)
     count, colon, line = outer.partition(":")
-    if not colon or not count.strip().isdigit() or int(count) < 2:
+    if not colon or not count.strip().isdecimal() or int(count) < 2:
         raise _unclear(text)
     site_bandwidth, site_latency = _parse_line(line, text)
     return LinkModel(
@@ -67,7 +70,10 @@ def _parse_line(text: str, whole: str) -> tuple[float, float]:
     if bandwidth is None or float(bandwidth[1]) == 0 or bool(comma) != (latency is not None):
         raise _unclear(whole)
     seconds = float(latency[1] + _TIMES[latency[2]]) if latency else 0.0
-    return float(bandwidth[1] + _UNITS[bandwidth[2]]), seconds
+    bits = float(bandwidth[1] + _UNITS[bandwidth[2]])
+    if bits < SLOWEST or seconds > LONGEST:
+        raise InputError(f"A link has a bandwidth of 1kbit or more, and a latency of 60s or less; got {whole!r}.")
+    return bits, seconds
 
 
 def _unclear(text: str) -> InputError:

@@ -262,7 +262,7 @@ class TorchTransport(Transport):
                 self._end_waits(line)
                 return
             elif message.phase == _ALARM:
-                self._fail(HostError(text_of(message.parts[0])))
+                self._fail(_alarm(message))
                 return
 
     def _read(self, line: _Line) -> Message:
@@ -329,6 +329,14 @@ class TorchTransport(Transport):
         else:
             text = f"Rank {self.rank} cannot talk to rank {line.peer}: {type(error).__name__}: {error}"
         self._fail(HostError(text))
+
+
+def _alarm(message: Message) -> HostError:
+    """What a peer's alarm says."""
+    try:
+        return HostError(text_of(message.parts[0]))
+    except (IndexError, UnicodeDecodeError):
+        return MessageError(f"Rank {message.sender} sent what is no message: an alarm without a text.")
 
 
 def _pieces(message: Message) -> list[np.ndarray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
@@ -40,6 +40,8 @@ class TextOptions:
     def __post_init__(self) -> None:
         if self.bad_bytes not in BAD_BYTES:
             raise InputError(f"bad_bytes must be one of {', '.join(BAD_BYTES)}, got {self.bad_bytes!r}.")
+        if not isinstance(self.token_pattern, str | None):
+            raise InputError(f"token_pattern must be a regular expression as a string, got {self.token_pattern!r}.")
         if not is_unicode(self.token_pattern or ""):
             raise InputError(f"token_pattern {self.token_pattern!r} is not valid Unicode; no text holds such bytes.")
         if self.token_pattern is not None and self.compiled().groups > 1:
@@ -122,6 +124,13 @@ def check_comment(comment: Any) -> None:
         raise InputError(f"comment must hold ASCII characters other than white space, got {comment!r}.")
 
 
+def check_unset(options: Any, names: Collection[str], where: str) -> None:
+    """InputError where one of these options of text is not its default. where: what has no use for it."""
+    for item in fields(options):
+        if item.name in names and getattr(options, item.name) != item.default:
+            raise InputError(f"{item.name} says how text is read, and {where}; leave it out.")
+
+
 def joined_columns(columns: Any, names: str) -> str | None:
     """Names of columns as options keep them, split by commas; a list or tuple is joined. names: what they are of.
 
@@ -156,6 +165,10 @@ def usual_columns(names: list[str], *words: Collection[str]) -> list[str]:
     return [next((one for one in names if one.lower() in usual), "") for usual in words]
 
 
+LINE_OPTIONS = ("delimiter", "header", "comment")
+"""options of a graph that are for lines of text alone"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class GraphOptions:
     """How a graph is read.
@@ -178,7 +191,7 @@ class GraphOptions:
     comment: str = "#%"
     """characters that start a comment line"""
     use_columns: str | None = None
-    """of a table: src,dst[,weight]; by default by name"""
+    """by their header: src,dst[,weight]; by default by name"""
 
     def __post_init__(self) -> None:
         for name, allowed in (("directed", (True, False)), ("weighted", (True, False, None))):

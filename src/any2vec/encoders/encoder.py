@@ -13,6 +13,8 @@ from any2vec.errors import FormatError, InputError
 
 ENCODERS = {"ngram": ("ngrams", "NGramEncoder"), "char-lstm": ("char_lstm", "CharLstmEncoder")}
 """kind -> (module below any2vec.encoders, its class)"""
+LONGEST_GRAM = 100
+"""characters of an n-gram at most"""
 
 
 class SubwordEncoder(Protocol):
@@ -69,7 +71,7 @@ def read_encoder(metadata: object, arrays: Mapping[str, np.ndarray], dim: int) -
     options = {key: value for key, value in metadata.items() if key not in ("kind", "file")}
     try:
         encoder: SubwordEncoder = getattr(import_module(f"any2vec.encoders.{module}"), name).of(options, arrays)
-    except (KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise FormatError(f"The subword encoder of this folder is damaged: {type(error).__name__}: {error}.") from error
     if encoder.dim != dim:
         raise FormatError(f"The subword encoder of this folder makes {encoder.dim} numbers, the vectors have {dim}.")

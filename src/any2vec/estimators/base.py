@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -16,6 +16,7 @@ import any2vec
 from any2vec.checks import did_you_mean
 from any2vec.data.io.arrow import TableReader
 from any2vec.data.io.files import is_table
+from any2vec.data.vocab.user_keys import listed, text_of
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.options.named import names_here
@@ -155,6 +156,11 @@ class Embedder(TransformerMixin, BaseEstimator):
         self.n_features_out_ = self.embeddings_.dim
         return self
 
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+        """`fit`, and then `transform` of the same X, which may be an iterator: it is read once, into a list."""
+        X = list(X) if isinstance(X, Iterator) else X
+        return self.fit(X, y).transform(X)
+
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of `transform`: object (dim,), like `wordembedder0`."""
         prefix = type(self).__name__.lower()
@@ -170,11 +176,28 @@ class Embedder(TransformerMixin, BaseEstimator):
 
 
 def vectors_of(embeddings: Embeddings, X: Iterable[Any]) -> np.ndarray:
-    """float32 (len(X), dim) of keys: a list, an array, a column; zeros for those that were not seen."""
-    rows = embeddings.rows(column_of(X))
+    """float32 (len(X), dim) of keys: a list, an array, a column; zeros for those that were not seen.
+
+    Whole floats, as pandas makes of integers beside gaps, are integers; tuples go by their text, as in training.
+
+    Raises:
+        InputError: one can be no key.
+    """
+    given = column_of(X)
+    rows = embeddings.rows(given if text_of(given) is not None else [_key_of(key) for key in listed(given)])
     vectors = np.asarray(embeddings.vectors[rows], dtype=np.float32)
     vectors[rows < 0] = 0
     return vectors
+
+
+def _key_of(key: Any) -> Any:
+    if text_of(key) is not None:
+        return key
+    if isinstance(key, tuple | list):
+        return str(tuple(key))
+    if isinstance(key, float) and key.is_integer():
+        return int(key)
+    raise InputError(f"an id is a string, a whole number or a tuple, got {key!r:.80}; fill or drop it.")
 
 
 def column_of(X: Any) -> Any:

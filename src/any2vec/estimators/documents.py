@@ -59,7 +59,8 @@ class SIFEncoder(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> SIFEncoder:
         """Find what the documents X have in common; `y` is ignored. Memory O(D² + block).
 
-        X: strings, lists of words, or a table. It is read twice where the embeddings have no counts.
+        X: strings, lists of words, or a table. It is read twice where the embeddings have no counts, an iterator into a
+        list.
         """
         for _ in self.fit_blocks(X):
             pass
@@ -71,6 +72,7 @@ class SIFEncoder(TransformerMixin, BaseEstimator):
         Raises InputError for illegal parameters, or where there are no documents.
         """
         embeddings = self._checked()
+        X = list(X) if embeddings.counts is None and isinstance(X, Iterator) else X
         counts = embeddings.counts if embeddings.counts is not None else self._counted(X)
         self.weights_ = (self.a / (self.a + counts / max(counts.sum(), 1))).astype(np.float32)
         moment_DD, size = np.zeros((embeddings.dim, embeddings.dim)), 0
@@ -83,6 +85,11 @@ class SIFEncoder(TransformerMixin, BaseEstimator):
         _, vector_DD = np.linalg.eigh(moment_DD)
         self.components_ = np.ascontiguousarray(vector_DD[:, ::-1][:, : self.components].T, np.float32)
         self.n_features_out_ = embeddings.dim
+
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+        """`fit`, and then `transform` of the same X, which may be an iterator: it is read once, into a list."""
+        X = list(X) if isinstance(X, Iterator) else X
+        return self.fit(X, y).transform(X)
 
     def transform(self, X: Any) -> np.ndarray:
         """Vectors of documents, float32 (len(X), D); zeros for one without known words.

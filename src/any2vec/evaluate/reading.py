@@ -1,7 +1,8 @@
-"""What the files of evaluation share: lines with their numbers, and the row of a word in any case."""
+"""What the files of evaluation share: lines with their numbers, their fields, and the row of a word in any case."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -29,6 +30,28 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
                 raise DataError(f"{name}, line {number:,}: not UTF-8; convert the file.") from None
             if text.strip():
                 yield number, text
+
+
+def mark_of(line: str) -> str | None:
+    """What stands between the fields of a line: a tab, a comma, or (None) white space."""
+    return next((mark for mark in "\t," if mark in line), None)
+
+
+def fields_of(line: str, mark: str | None) -> list[str]:
+    """The fields of a line, without white space around them. Quotes are those of CSV, where a tab or a comma parts the
+    fields and each quote has its end."""
+    if mark is None:
+        return line.split()
+    try:
+        fields = next(csv.reader([line], delimiter=mark, skipinitialspace=True, strict=True))
+    except csv.Error:
+        fields = line.split(mark)
+    return [field.strip() for field in fields]
+
+
+def quoted(field: str) -> str:
+    """A field as `fields_of` reads it back between tabs, though it begins with a quote."""
+    return '"' + field.replace('"', '""') + '"' if field.startswith('"') else field
 
 
 def rows_of_words(embeddings: Embeddings, words: Iterable[str], lowercase: bool) -> np.ndarray:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib import format as npy
 
 from any2vec.checks import parse_json
 from any2vec.data.io.npy import load_npy
@@ -18,7 +20,7 @@ from any2vec.formats import safetensors_file
 from any2vec.formats.native import tensors_of
 from any2vec.formats.table import Table, row_blocks, to_float16
 from any2vec.formats.vocabulary import LineKeys, beside, read_vocabulary
-from any2vec.formats.word2vec import GrowingMatrix
+from any2vec.formats.word2vec import MOST_COLUMNS, GrowingMatrix
 
 if TYPE_CHECKING:
     from any2vec.data.io.arrow import TableReader, pa
@@ -28,6 +30,15 @@ def _typed(keys: Sequence[str], meta: dict[str, Any], are_integers: bool) -> dic
     """The metadata, which say that keys are integers only of those of int64: names may have taken their place since."""
     meta = {name: value for name, value in meta.items() if name != INTEGERS}
     return meta | {INTEGERS: True} if are_integers and all(map(_is_integer, keys)) else meta
+
+
+def _kept_meta(text: object) -> dict[str, Any]:
+    """The metadata that a file has of ours; others may have written anything there."""
+    try:
+        meta = parse_json(text) if isinstance(text, str | bytes) else None
+    except ValueError:
+        return {}
+    return meta if isinstance(meta, dict) else {}
 
 
 def _is_integer(key: str) -> bool:
@@ -61,11 +72,7 @@ def read_safetensors(path: Path, mmap: bool) -> Table:
     if "input" not in tensors and len(tensors) != 1:
         raise FormatError(f"{path.name}: expected a matrix named 'input'; it holds {sorted(tensors) or 'none'}.")
     vectors = tensors["input"] if "input" in tensors else next(iter(tensors.values()))
-    try:
-        meta = parse_json(metadata.get("any2vec", "{}"))
-    except (ValueError, TypeError):
-        meta = {}
-    meta = meta if isinstance(meta, dict) else {}
+    meta = _kept_meta(metadata.get("any2vec"))
     output = tensors.get("output") if "input" in tensors else None
     are_integers = meta.get("integer_users" if part == "users" else INTEGERS) is True
     return Table(found[0], vectors, output, found[1], _typed(found[0], meta, are_integers))
@@ -102,21 +109,25 @@ def write_npy(path: Path, table: Table, dtype: str) -> None:
         np.save(file, to_float16(table.vectors, "vectors") if dtype == "float16" else table.vectors)
 
 
+_MOST_KEY_BYTES = 1 << 32
+"""of an array of strings, each as wide as the longest"""
+
+
 def read_npz(path: Path, mmap: bool) -> Table:
     """An npz file with "keys" (strings, or integers) and "vectors", perhaps "output" and "counts"."""
     try:
         # opened here, as np.load leaves a file open when it fails within
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in ("keys", "vectors", "output", "counts") if name in file}
+            heads = {name: _head(file, name) for name in ("keys", "vectors", "output", "counts") if name in file}
+            _check_heads(heads, path.name)
+            arrays = {name: file[name] for name in heads}
+    except FormatError:
+        raise
     except Exception as error:  # a damaged zip, a damaged npy within, pickled objects, a size beyond memory
         raise FormatError(
             f"{path.name}: not a readable npz file ({type(error).__name__}); damaged or cut short."
         ) from None
-    keys, counts = arrays.get("keys"), arrays.get("counts")
-    if keys is None or "vectors" not in arrays or keys.ndim != 1 or keys.dtype.kind not in "Uiu":
-        raise FormatError(f"{path.name}: expected arrays 'keys' (strings, one axis) and 'vectors' (a matrix).")
-    if counts is not None and counts.dtype.kind not in "iu":
-        raise FormatError(f"{path.name}: 'counts' must be whole numbers.")
+    keys, counts = arrays["keys"], arrays.get("counts")
     output = _matrix(arrays["output"], path.name) if "output" in arrays else None
     counts = None if counts is None else counts.astype(np.int64)
     names = [str(key) for key in keys.tolist()]
@@ -124,11 +135,49 @@ def read_npz(path: Path, mmap: bool) -> Table:
     return Table(names, _matrix(arrays["vectors"], path.name), output, counts, meta)
 
 
+def _head(file: Any, name: str) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and type of an array in an npz file, which is not read. ValueError: its bytes are fewer, or it is none."""
+    about = file.zip.getinfo(name if name in file.zip.namelist() else f"{name}.npy")
+    with file.zip.open(about) as member:
+        version = npy.read_magic(member)
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, _, dtype = read(member)
+    if math.prod(shape) * dtype.itemsize > about.file_size:
+        raise ValueError(f"{name} is cut short")
+    return shape, dtype
+
+
+def _check_heads(heads: dict[str, tuple[tuple[int, ...], np.dtype]], where: str) -> None:
+    """FormatError for arrays that are not ours, before they are unpacked: to a thousand times as many bytes."""
+    if "keys" not in heads or "vectors" not in heads:
+        raise FormatError(f"{where}: expected arrays 'keys' (strings, one axis) and 'vectors' (a matrix).")
+    for name, (shape, dtype) in heads.items():
+        axes, kinds = {"keys": (1, "Uiu"), "counts": (1, "iu")}.get(name, (2, "fiu"))
+        if len(shape) != axes or dtype.kind not in kinds or shape[0] != heads["keys"][0][0]:
+            raise FormatError(
+                f"{where}: {name!r} has shape {shape} and type {dtype}; 'keys' are strings or integers of one axis, "
+                "'vectors' and 'output' numbers of two, 'counts' whole numbers of one, with equal numbers of rows."
+            )
+        if axes == 2 and shape[1] > MOST_COLUMNS:
+            raise FormatError(f"{where}: {name!r} has {shape[1]:,} columns; at most {MOST_COLUMNS:,} are read.")
+        if name == "keys" and shape[0] * dtype.itemsize > _MOST_KEY_BYTES:
+            raise FormatError(f"{where}: 'keys' take {shape[0] * dtype.itemsize:,} bytes; shorten the longest.")
+
+
 def write_npz(path: Path, table: Table, dtype: str) -> None:
-    """Write "keys" (integers, or strings in an array as wide as the longest), "vectors", "output" and "counts"."""
+    """Write "keys" (integers, or strings in an array as wide as the longest), "vectors", "output" and "counts".
+
+    Raises InputError for a key that ends in NUL, or is so long that all keys in its width take more than 4 GiB.
+    """
     keys = list(table.keys)
     if any(key.endswith("\0") for key in keys):
         raise InputError("format 'npz' cannot hold a key that ends in NUL; use 'folder' or 'parquet'.")
+    longest = max(map(len, keys))
+    if 4 * longest * len(keys) > _MOST_KEY_BYTES:
+        raise InputError(
+            f"format 'npz' gives each of {len(keys):,} keys the width of the longest, {longest:,} characters, which is "
+            f"more than {_MOST_KEY_BYTES:,} bytes together; use 'folder' or 'parquet', or shorten it."
+        )
     arrays = {"keys": np.array(keys, dtype=np.int64 if table.meta.get(INTEGERS) else np.str_)}
     for name, matrix in (("vectors", table.vectors), ("output", table.output)):
         if matrix is not None:
@@ -259,13 +308,10 @@ def _collect(table: TableReader, where: str) -> Table:
                 raise FormatError(f"{where}: a count is below 0 or beyond 10^18; rename the column, or mend it.")
     if not matrices:
         raise FormatError(f"{where}: there are no rows in it.")
-    try:
-        meta = parse_json((schema.metadata or {}).get(b"any2vec", b"{}"))
-    except ValueError:
-        meta = {}
     output = matrices["output"].finish() if "output" in matrices else None
     rows = matrices[vector].finish()
-    meta = _typed(keys, meta if isinstance(meta, dict) else {}, pa.types.is_integer(schema.field(key).type))
+    meta = _kept_meta((schema.metadata or {}).get(b"any2vec"))
+    meta = _typed(keys, meta, pa.types.is_integer(schema.field(key).type))
     return Table(keys, rows, output, np.concatenate(counts) if counts else None, meta)
 
 

@@ -16,6 +16,7 @@ Legend: V words, H buckets, D dim, G rows of n-grams, B words of a block.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,10 @@ import numpy as np
 
 from any2vec.data.io.files import read_blocks
 from any2vec.data.vocab.vocabulary import Keys
+from any2vec.encoders.encoder import LONGEST_GRAM
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.table import Table
-from any2vec.formats.word2vec import FASTTEXT_MAGIC, GrowingMatrix, TakenBytes, check_keys
+from any2vec.formats.word2vec import FASTTEXT_MAGIC, LONGEST_KEY, GrowingMatrix, TakenBytes, check_keys
 
 _VERSION = 12
 _END_OF_SENTENCE = "</s>"
@@ -51,6 +53,11 @@ def read(path: Path, mmap: bool) -> Table:
         raise FormatError(f"{where} is a classifier of fastText; models of skip-gram and CBOW are read.")
     if min(dim, size) < 1 or size != words or min(buckets, min_n, max_n) < 0 or pruned > 0:
         raise FormatError(f"{where}: {size:,} words of {dim:,} numbers with {buckets:,} buckets are no legal sizes.")
+    if max_n > LONGEST_GRAM or 0 < max_n < min_n:
+        raise FormatError(
+            f"{where}: n-grams of {min_n:,} to {max_n:,} characters are not legal; the longest are "
+            f"{LONGEST_GRAM}, and no shorter than the shortest (0: there are none)."
+        )
     text, counts = [], []
     for _ in range(size):
         text.append(stream.until(b"\0"))
@@ -111,37 +118,40 @@ def _means_of_grams(keys: Keys, encoder: dict[str, np.ndarray], options: dict[st
         )
         grams_B = np.diff(first_B1)
         for place in np.flatnonzero(grams_B == MOST_GRAMS):  # fastText counts those of a long word to the last
-            bucket_N = _buckets(text_B[bounds[place] : bounds[place + 1]].tobytes(), options)
-            row_N, grams_B[place] = row_H[bucket_N], len(bucket_N)
-            mean_BD[place] = gram_GD[row_N[row_N >= 0]].sum(axis=0) / np.float32(1 + len(bucket_N))
+            total_D, grams_B[place] = np.zeros(dim), 0
+            for bucket_N in _buckets(text_B[bounds[place] : bounds[place + 1]].tobytes(), options):
+                row_N = row_H[bucket_N]
+                total_D += gram_GD[row_N[row_N >= 0]].sum(axis=0)
+                grams_B[place] += len(bucket_N)
+            mean_BD[place] = total_D / (1 + grams_B[place])
         yield first, mean_BD, grams_B.astype(np.float32)
 
 
-def _buckets(word: bytes, options: dict[str, Any]) -> np.ndarray:
-    """The buckets of all n-grams of a word, int64, as `list_buckets` finds the first MOST_GRAMS of them."""
-    marked, found = b"<" + word + b">", []
+def _buckets(word: bytes, options: dict[str, Any]) -> Iterator[list[int]]:
+    """The buckets of all n-grams of a word, by where they begin, as `list_buckets` finds the first MOST_GRAMS."""
+    marked = b"<" + word + b">"
     starts = [place for place, byte in enumerate(marked) if byte & 0xC0 != 0x80] + [len(marked)]
     for first, start in enumerate(starts[:-1]):
-        code = 2166136261
+        code, found = 2166136261, []
         for size, (begin, stop) in enumerate(pairwise(starts[first : first + options["max_n"] + 1]), 1):
             for byte in marked[begin:stop]:
                 code = ((code ^ (byte if byte < 128 else byte | 0xFFFFFF00)) * 16777619) & 0xFFFFFFFF
             if size >= options["min_n"] and not (size == 1 and (start == 0 or stop == len(marked))):
                 found.append(code % options["buckets"])
-    return np.array(found, np.int64)
+        yield found
 
 
 def write(path: Path, table: Table, dtype: str) -> None:
     """Write a model of skip-gram that fastText reads. Buckets that no word of the training has are rows of zeros, so
     that vectors of other words point where ours do. Embeddings without n-grams become a model without them.
 
-    Raises InputError for a key with a blank or a NUL.
+    Raises InputError for a key with a blank or a NUL, or of more than LONGEST_KEY bytes.
     """
     has_grams, about = table.encoder is not None, table.meta.get("maker", {})
     buckets, min_n, max_n = (about[name] if has_grams else 0 for name in ("buckets", "min_n", "max_n"))
     rows, dim = table.vectors.shape
     names = list(table.keys)
-    check_keys(names, "fasttext")
+    check_keys(names, "fasttext", LONGEST_KEY)
     if (ended := next((name for name in names if "\0" in name), None)) is not None:
         raise InputError(f"key {ended!r} holds a NUL, which ends a key in format 'fasttext'; rename the key.")
     counts = [1] * rows if table.counts is None else table.counts.tolist()
@@ -149,7 +159,7 @@ def write(path: Path, table: Table, dtype: str) -> None:
         file.write(FASTTEXT_MAGIC + struct.pack("<i", _VERSION))
         options = (5, 5, 1, 5, 1, _SOFTMAX_BY_NEGATIVES, _SKIP_GRAM)
         file.write(_ARGUMENTS.pack(dim, *options, buckets, min_n, max_n, 100, 1e-4))
-        file.write(_DICTIONARY.pack(rows, rows, 0, sum(counts), -1))
+        file.write(_DICTIONARY.pack(rows, rows, 0, min(sum(counts), 2**63 - 1), -1))
         entries = zip(names, counts, strict=True)
         file.writelines(key.encode() + b"\0" + struct.pack("<qb", count, 0) for key, count in entries)
         file.write(b"\0" + _SHAPE.pack(rows + buckets, dim))

@@ -11,6 +11,7 @@ meta.json is written last, so a folder without it is not a result.
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,10 @@ from any2vec.formats.vocabulary import read_vocabulary, write_vocabulary
 FORMAT = RESULT_FORMAT
 VERSION = 1
 _OURS = ("format", "version", "rows", "dim", "dtype", "has_output", "has_counts")
+_TRIES = 20
+"""readings of a folder that is replaced meanwhile"""
+_PAUSE = 0.005
+"""seconds before the next one: what takes a folder's place does so in between"""
 
 
 def tensors_of(table: Table) -> dict[str, Any]:
@@ -91,7 +96,38 @@ def _read_meta(path: Path) -> dict[str, Any]:
 
 
 def read_native(folder: Path, mmap: bool) -> Table:
-    """Open a native folder. Raises FormatError when a file is missing, damaged, newer, or the sizes do not agree."""
+    """Open a native folder; again where it was replaced before all of its files were open.
+
+    Raises FormatError when a file is missing, damaged, newer, or the sizes do not agree.
+    """
+    is_replaced = False
+    for left in reversed(range(_TRIES)):
+        before = _stamp(folder)
+        try:
+            table = _read(folder, mmap)
+        except (OSError, ValueError):  # parts of two writings seldom fit together
+            after = _stamp(folder)
+            is_replaced |= after != before
+            if not is_replaced or after == before is not None or not left:
+                raise
+        else:
+            if _stamp(folder) == before:
+                return table
+            is_replaced = True
+        time.sleep(_PAUSE)
+    raise FormatError(f"{folder.name} changes faster than it can be opened; open it when it has come to rest.")
+
+
+def _stamp(folder: Path) -> tuple[int, int, int] | None:
+    """What changes when a folder is written anew, for meta.json goes first and comes last; None: it is not there."""
+    try:
+        about = (folder / "meta.json").stat()
+    except OSError:
+        return None
+    return about.st_ino, about.st_mtime_ns, about.st_size
+
+
+def _read(folder: Path, mmap: bool) -> Table:
     meta = _read_meta(folder / "meta.json")
     for name in ("vectors.safetensors", "vocabulary.tsv"):
         if not (folder / name).is_file():

@@ -8,6 +8,7 @@ The library's own writer takes every tensor as bytes, a second copy of a matrix 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -27,6 +28,7 @@ _STORED = {
 """types that arrays of a checkpoint may have"""
 _NAMES = {np.dtype(stored): name for name, stored in _STORED.items()}
 _LARGEST_HEADER = 100 << 20
+_MOST_DIMENSIONS = 8
 _CHECKSUM = "checksum"
 """field of the metadata: xxh3 of all bytes behind the header, 16 hexadecimal digits"""
 _NOT_YET = "0" * 16
@@ -142,14 +144,15 @@ def _is_sound(entry: object, room: int) -> bool:
     shape, offsets = entry.get("shape"), entry.get("data_offsets")
     if not isinstance(shape, list) or not isinstance(offsets, list) or len(offsets) != 2:
         return False
+    if len(shape) > _MOST_DIMENSIONS:  # whose product would take long, too
+        return False
     if not all(type(number) is int and 0 <= number <= 2**48 for number in [*shape, *offsets]):
         return False
     if entry["dtype"] not in _DTYPES:
         return True  # integers and the like: not ours to read, and no sign of damage
-    elements = 1
-    for number in shape:
-        elements *= number
-    return offsets[1] <= room and offsets[1] - offsets[0] == elements * np.dtype(_DTYPES[entry["dtype"]]).itemsize
+    return (
+        offsets[1] <= room and offsets[1] - offsets[0] == math.prod(shape) * np.dtype(_DTYPES[entry["dtype"]]).itemsize
+    )
 
 
 def read_safetensors(
@@ -196,7 +199,8 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
             raise FormatError(f"{path.name}: array {name!r} does not fit the file; it is damaged or cut short.")
         dtype, shape = np.dtype(_STORED[entry["dtype"]]), tuple(entry["shape"])
         begin, stop = entry["data_offsets"]
-        if stop > room or stop - begin != dtype.itemsize * int(np.prod(shape, dtype=np.int64)):
+        is_small = math.prod(size or 1 for size in shape) < 1 << 56  # NumPy counts empty ones by their other sides
+        if not is_small or stop > room or stop - begin != dtype.itemsize * math.prod(shape):
             raise FormatError(f"{path.name}: array {name!r} does not fit the file; it is damaged or cut short.")
         is_empty = begin == stop  # which cannot be mapped
         array = np.empty(shape, dtype) if is_empty else np.memmap(path, dtype, "r", start + begin, shape)

@@ -14,6 +14,9 @@ BLOCK_BYTES = 16 << 20
 CHECKED_BYTES = 256 << 20
 """a memory-mapped matrix up to this size is checked for NaN on opening; a larger one when its norms are computed"""
 
+MOST_COUNT = 10**18
+"""counts are below: 18 digits, as vocabularies are read"""
+
 
 class Table(NamedTuple):
     """Keys and their rows, as they stand in a file. N rows, D numbers each."""
@@ -28,6 +31,30 @@ class Table(NamedTuple):
     meta: dict[str, Any] = {}  # noqa: RUF012  (read only)
     encoder: dict[str, np.ndarray] | None = None
     """what makes vectors of other words: arrays that the native folder keeps in meta["maker"]["file"]"""
+
+
+def real_matrix(given: Any, name: str) -> np.ndarray:
+    """What is given as a matrix, float32, as it stands where it is that. InputError: it is not of real numbers."""
+    try:
+        if "complex" not in str(getattr(given, "dtype", "")):
+            return np.asarray(given, dtype=np.float32)
+    except (TypeError, ValueError, RuntimeError):  # PyTorch's of a tensor with gradients
+        pass
+    raise InputError(f"{name} must be a matrix of real numbers, as many in each row; got {given!r:.80}.")
+
+
+def whole_counts(given: Any) -> np.ndarray:
+    """What is given as counts, int64. InputError: they are not whole numbers."""
+    try:
+        found = np.asarray(given)
+        if found.dtype.kind in "biufO":
+            with np.errstate(invalid="ignore"):
+                counts = found.astype(np.int64, copy=False)
+            if found.dtype.kind in "biu" or np.array_equal(counts, found):
+                return counts
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(f"counts must be whole numbers from 0 to below 10^18; got {given!r:.80}.")
 
 
 def row_blocks(matrix: np.ndarray, block_bytes: int | None = None) -> Iterator[slice]:
@@ -76,6 +103,11 @@ def check_sizes(table: Table, where: str, error: type[Any2VecError] = FormatErro
         )
     if table.counts is not None and table.counts.shape != (rows,):
         raise error(f"{where}: counts have shape {table.counts.shape}; expected ({rows},).")
+    if table.counts is not None and not 0 <= table.counts.min() <= table.counts.max() < MOST_COUNT:
+        raise error(
+            f"{where}: counts must be from 0 to below 10^18; they reach from {table.counts.min():,} to "
+            f"{table.counts.max():,}."
+        )
 
 
 def check_contents(table: Table, where: str, error: type[Any2VecError] = FormatError, mapped: bool = False) -> None:

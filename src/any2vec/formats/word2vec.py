@@ -76,12 +76,20 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _HEADER = re.compile(rb"\s*(\d{1,18})\s+(\d{1,9})\s*")
 
 
-def check_keys(keys: list[str], format: str) -> None:
-    """InputError for a key with a blank, or an empty one: the word2vec formats end a key at the first blank."""
+def check_keys(keys: list[str], format: str, most: int | None = None) -> None:
+    """InputError for a key with a blank, or an empty one: the word2vec formats end a key at the first blank.
+
+    most: bytes that a key may have.
+    """
     for key in keys:
         if _BLANK.search(key):
             raise InputError(
                 f"key {key!r} is empty or holds a blank, which format {format!r} cannot hold; "
+                "use 'folder', 'safetensors' or 'parquet', or rename the key."
+            )
+        if most is not None and len(key) > most // 4 and len(key.encode()) > most:
+            raise InputError(
+                f"key {key[:40]!r}... has {len(key.encode()):,} bytes, and format {format!r} holds {most:,}; "
                 "use 'folder', 'safetensors' or 'parquet', or rename the key."
             )
 
@@ -225,7 +233,8 @@ def write_glove(path: Path, table: Table, dtype: str) -> None:
         file.writelines(_lines(table, "glove"))
 
 
-_LONGEST_KEY = 1 << 16
+LONGEST_KEY = (1 << 16) - 1
+"""bytes of a key in a binary"""
 _BLOCK_ROWS = 4096
 
 
@@ -242,9 +251,9 @@ class TakenBytes:
         return bool(block)
 
     def until(self, end: bytes) -> bytes:
-        """What stands before the next `end`, which is skipped too."""
-        while (stop := self._data.find(end, self._at)) < 0 or stop - self._at > _LONGEST_KEY:
-            if stop >= 0 or len(self._data) - self._at > _LONGEST_KEY or not self._more():
+        """What stands before the next `end`, which is skipped too: a key, perhaps behind the newline of a row."""
+        while (stop := self._data.find(end, self._at)) < 0 or stop - self._at > LONGEST_KEY + 1:
+            if stop >= 0 or len(self._data) - self._at > LONGEST_KEY + 1 or not self._more():
                 raise FormatError(f"{self._where}: cut short, or no such file (a key does not end).")
         found, self._at = self._data[self._at : stop], stop + len(end)
         return found
@@ -297,6 +306,6 @@ def write(path: Path, table: Table, dtype: str) -> None:
         file.write("{} {}\n".format(*table.vectors.shape).encode())
         for block in row_blocks(table.vectors, 1 << 22):
             names = list(islice(keys, block.stop - block.start))
-            check_keys(names, "word2vec-binary")
+            check_keys(names, "word2vec-binary", LONGEST_KEY)
             rows = np.ascontiguousarray(table.vectors[block], dtype="<f4")
             file.writelines(key.encode() + b" " + row.tobytes() + b"\n" for key, row in zip(names, rows, strict=True))

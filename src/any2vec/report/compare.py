@@ -27,6 +27,8 @@ _SPEEDS = ("items_per_s", "words_per_s")
 """0 where the process that went on with a stream has found nothing new, which says nothing of the run"""
 _SCORES = "Scores"
 """heading of the table of scores"""
+_HOW = ("threads", "hosts", "sync", "scheme", "bits", "rounds_per_epoch", "partitions", "capacity")
+"""how a run was trained, of its summary: no settings that a run that goes on must have"""
 _LEFT_OUT = ("data.", "init")
 """settings that are digests and counts of data; what is true or false of data stays: whether they have weights"""
 
@@ -140,6 +142,7 @@ class _Run:
         summary = said.get("summary")
         if not isinstance(summary, dict):  # it goes on, or was stopped
             summary = {**(progress[-1] if progress else {})}
+        settings |= {name: summary[name] for name in _HOW if summary.get(name) is not None}
         validation = [
             {"epoch": one["epoch"] + 1, **one["validation"]}
             for one in progress

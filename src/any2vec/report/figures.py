@@ -206,6 +206,7 @@ def draw_curves(progress: list[dict[str, Any]], theme: Theme) -> bytes | None:
             if spell is not None:
                 axes.set_ylim(0, 1.06 * max(points[:, 1].max(), 1e-9))
                 axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _, spell=spell: spell(value)))
+                axes.tick_params(axis="both", pad=6)  # the zeros of both axes stand beside each other
             axes.set_xlim(_start(points[:, 0]), 1.02 * max(points[-1, 0], 1e-9))
             for second in epoch_ends(progress):
                 axes.axvline(second, color=theme.faint, linewidth=0.7, linestyle=":", zorder=0)
@@ -251,6 +252,8 @@ def draw_runs(curves: Sequence[tuple[str, dict[str, list[tuple[float, float]]]]]
                 axes.plot(*zip(*points, strict=True), style, color=color, linewidth=1.6)
             axes.set_title(spell_name(name), loc="left", fontsize=10, fontweight="bold")
             _name(axes.legend(axes.lines, ["run"] * len(lines), frameon=False, fontsize=8), list(lines))
+            if right == "epoch":
+                axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
             _finish(axes, theme, right)
         return _png(figure)
 
@@ -284,7 +287,7 @@ def draw_stages(stages: Sequence[StageSeconds], theme: Theme) -> bytes:
     parts = {
         "at work": ([one.at_work for one in stages], theme.line),
         "waiting for what comes in": ([one.for_input for one in stages], theme.second),
-        "waiting for the next stage": ([one.for_room for one in stages], theme.faint),
+        "waiting for room": ([one.for_room for one in stages], theme.faint),
     }
     names, ends = [one.name for one in stages], np.zeros(len(stages))
     with _style(theme):

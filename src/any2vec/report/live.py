@@ -15,6 +15,7 @@ from typing import Any, TypeGuard
 from any2vec.checks import parse_json
 from any2vec.data.io.folder_lock import is_locked
 from any2vec.errors import InputError
+from any2vec.train.progress import rotated_log
 from any2vec.train.run_folder import has_unfinished_run, is_finished
 
 LOGS = ("progress.jsonl", "progress.new.jsonl")
@@ -140,21 +141,27 @@ class LiveRun:
 
 
 def _records(log: Path) -> list[dict[str, Any]]:
-    """Those of the log's end that are whole."""
-    try:
-        with log.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - _TAIL))
-            lines = file.read().split(b"\n")
-    except OSError:
-        return []
+    """Those of the log's end that are whole; of a log that has just begun anew, those of the one before as well."""
+    lines = _last_lines(log, _TAIL)
+    room = _TAIL - sum(map(len, lines))
     found = []
-    for line in lines[1 if size > _TAIL else 0 : -1]:
+    for line in [*(_last_lines(rotated_log(log), room) if room > 0 else ()), *lines]:
         with suppress(ValueError):
             record = parse_json(line)
             if isinstance(record, dict):
                 found.append(record)
     return found
+
+
+def _last_lines(file: Path, num_bytes: int) -> list[bytes]:
+    """The whole lines within so many bytes at its end."""
+    try:
+        with file.open("rb") as opened:
+            size = opened.seek(0, 2)
+            opened.seek(max(0, size - num_bytes))
+            return opened.read().split(b"\n")[1 if size > num_bytes else 0 : -1]
+    except OSError:
+        return []
 
 
 def _seconds_left(record: dict[str, Any]) -> float | None:

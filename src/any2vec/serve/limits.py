@@ -28,8 +28,10 @@ class Limits:
     """most keys, vectors, rows, triples or queries of a request, 1..1,000,000"""
     max_k: Annotated[int, Whole(1, 1_000_000)] = 1000
     """most answers to a query, 1..1,000,000"""
+    max_answers: Annotated[int, Whole(1, 1_000_000_000)] = 100_000
+    """most answers of a request in all, queries times k, 1..1,000,000,000"""
     max_seconds: Annotated[float, Number(0, 3600, open_low=True)] = 10.0
-    """seconds from the head of a request to its answer, in (0, 3600]"""
+    """seconds from the head of a request to its answer, and for which a client may take nothing of it, in (0, 3600]"""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -39,10 +41,13 @@ class Limits:
         if items > self.max_items:
             raise InputError(f"A request has {self.max_items:,} {what} at most, got {items:,}; ask in parts.")
 
-    def check_k(self, k: int) -> None:
-        """InputError: a request asks for more answers than it may."""
+    def check_k(self, k: int, queries: int = 1) -> None:
+        """InputError: a request asks for more answers than it may, to a query or in all."""
         if k > self.max_k:
             raise InputError(f"k must be a whole number from 1 to {self.max_k:,}, got {k:,}.")
+        if queries * k > self.max_answers:
+            asked = f"{queries:,} queries with k {k:,}"
+            raise InputError(f"A request has {self.max_answers:,} answers at most, got {asked}; ask in parts.")
 
 
 @dataclass(frozen=True)

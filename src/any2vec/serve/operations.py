@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, StrictBool, StrictInt, StrictStr
 
-from any2vec.data.vocab.user_keys import text_of
+from any2vec.encoders.encoder import make_possible
 from any2vec.errors import InputError, UnknownKeyError
 from any2vec.models.recommend.recommender import Recommender
 from any2vec.models.triples.prediction import PARTS, Query, row_of
@@ -183,8 +183,9 @@ def nearest(run: ServedRun, asked: NearestRequest, limits: Limits, deadline: Dea
     """As `Embeddings.nearest`; unknown keys lose only themselves."""
     if (asked.keys is None) == (asked.vectors is None):
         raise InputError("Give either keys or vectors.")
-    limits.check_k(asked.k)
-    limits.check_items("keys or vectors", len(asked.keys or asked.vectors or []))
+    size = len(asked.keys or asked.vectors or [])
+    limits.check_items("keys or vectors", size)
+    limits.check_k(asked.k, size)
     approximate = run.is_approximate if asked.approximate is None else asked.approximate
     if approximate and not run.is_approximate:
         raise InputError("The server has no index; leave out approximate, or start it with --approximate.")
@@ -194,10 +195,11 @@ def nearest(run: ServedRun, asked: NearestRequest, limits: Limits, deadline: Dea
         queries = _vectors(piece, run.embeddings.dim)
         found += map(_listed, run.embeddings.nearest(queries, asked.k, approximate))
     for keys in _pieces(asked.keys or [], deadline):
-        there = [key for key in keys if key in run.embeddings or run.embeddings.encoder is not None]
-        answers = dict(zip(map(text_of, there), run.embeddings.nearest(there, asked.k, approximate), strict=True))
-        found += [_listed(answers[text_of(key)]) if text_of(key) in answers else None for key in keys]
-        unknown += [key for key in keys if text_of(key) not in answers]
+        is_there = [_has_vector(run, key) for key in keys]
+        there = [key for key, is_known in zip(keys, is_there, strict=True) if is_known]
+        answers = iter(run.embeddings.nearest(there, asked.k, approximate))
+        found += [_listed(next(answers)) if is_known else None for is_known in is_there]
+        unknown += [key for key, is_known in zip(keys, is_there, strict=True) if not is_known]
     if unknown and len(unknown) == len(found):
         _check_known(run, unknown)
     return {"neighbors": found, "unknown": unknown}
@@ -247,8 +249,8 @@ def classes(run: ServedRun, asked: ClassesRequest, limits: Limits, deadline: Dea
 
 def predict(run: ServedRun, asked: PredictRequest, limits: Limits, deadline: Deadline) -> dict[str, Any]:
     """As `TripleScorer.predict_many`."""
-    limits.check_k(asked.k)
     limits.check_items("queries", len(asked.queries))
+    limits.check_k(asked.k, len(asked.queries))
     scorer: TripleScorer = run.scorer
     found: list[Any] = []
     for piece in _pieces(asked.queries, deadline):
@@ -265,7 +267,7 @@ def recommend(run: ServedRun, asked: RecommendRequest, limits: Limits, deadline:
     if wanted is None or any(other is not None for other in others) or (is_clicks and asked.column is None):
         noun = "contexts and column" if is_clicks else "users"
         raise InputError(f"{run.name} is a run of {run.task}; give {noun}.")
-    limits.check_k(asked.k)
+    limits.check_k(asked.k, len(wanted))
     exclude = asked.exclude if asked.exclude is not None else [[]] * len(wanted)
     limits.check_items("users, contexts and items", len(wanted) + sum(map(len, [*exclude, asked.values or []])))
     if len(exclude) != len(wanted):
@@ -353,9 +355,17 @@ def _pieces(items: Sequence[Any], deadline: Deadline) -> Iterator[Sequence[Any]]
 
 def _check_known(run: ServedRun, keys: Sequence[int | str]) -> None:
     """Without a look for keys that are spelled alike, which takes longer than the answer."""
-    unknown = [key for key in keys if not (key in run.embeddings or run.embeddings.encoder is not None)]
+    unknown = [key for key in keys if not _has_vector(run, key)]
     if unknown:
         raise UnknownKeyError(f"{run.name} has no vector for {', '.join(f'{key!r:.80}' for key in unknown[:5])}.")
+
+
+def _has_vector(run: ServedRun, key: int | str) -> bool:
+    """Whether a key has a row, or a vector can be made of its characters."""
+    encoder = run.embeddings.encoder
+    if key in run.embeddings or encoder is None or isinstance(key, int):
+        return key in run.embeddings
+    return key in make_possible(encoder, [key])[0]
 
 
 def _vectors(piece: Sequence[Vector], dim: int) -> np.ndarray:

@@ -25,6 +25,7 @@ _NOT_HTTP = (
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n"
     b"Content-Length: %d\r\n\r\n%s" % (len(_SAID), _SAID)
 )
+_LEAST_TAKEN = 1 << 14
 LEAST_TOKEN = 16
 """characters"""
 
@@ -66,12 +67,13 @@ class Server:
 
     Args:
         port: 0: any that is free.
+        max_seconds: for which a client may take nothing of an answer.
 
     Raises:
         InputError: the address cannot be served on.
     """
 
-    def __init__(self, app: Any, host: str, port: int) -> None:
+    def __init__(self, app: Any, host: str, port: int, max_seconds: float = 10.0) -> None:
         import uvicorn
 
         try:
@@ -84,7 +86,7 @@ class Server:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
-                http=_timed_protocol(),
+                http=_timed_protocol(max_seconds),
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -135,8 +137,34 @@ def _listening(host: str, port: int) -> socket.socket:
     return found
 
 
-def _timed_protocol() -> type[asyncio.Protocol]:
-    """uvicorn's protocol over h11, which waits for the first head of a request, or for the rest of one, for ever."""
+class WriteWatch:
+    """Ends a connection whose client takes less than 16 KiB of what waits for it, and not all, in so many seconds."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport, seconds: float) -> None:
+        self._loop, self._transport, self._seconds = loop, transport, seconds
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """Something waits."""
+        self._waiting = self._transport.get_write_buffer_size()
+        self._timer = self._loop.call_later(self._seconds, self._look)
+
+    def end(self) -> None:
+        """Nothing does."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        if self._transport.get_write_buffer_size() > self._waiting - _LEAST_TAKEN:
+            self._transport.abort()
+        else:
+            self.begin()
+
+
+def _timed_protocol(seconds: float) -> type[asyncio.Protocol]:
+    """uvicorn's protocol over h11, which waits for the first head of a request, for the rest of one, and for a client
+    to take its answer, for ever."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class Timed(H11Protocol):
@@ -145,6 +173,8 @@ def _timed_protocol() -> type[asyncio.Protocol]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            transport.set_write_buffer_limits(0)  # so that all that waits is watched
+            self._writing = WriteWatch(self.loop, transport, seconds)
             self._watch()
 
         def data_received(self, data: bytes) -> None:
@@ -155,6 +185,15 @@ def _timed_protocol() -> type[asyncio.Protocol]:
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
             self._forget()
+            self._writing.end()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._writing.begin()
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self._writing.end()
 
         def send_400_response(self, msg: str) -> None:
             """In JSON, as all refusals are. What else comes is read for a while: closing at once would reset the

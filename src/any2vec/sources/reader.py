@@ -3,7 +3,8 @@
 The order is a line of JSON on standard input (an address may hold a password, which no list of processes is to show):
 address, number, options, seed, position. Each message on standard output has a batch or the end, as
 JSON, and the arrays of a batch, if there is one. The pipe is the bounded queue: while nobody takes, the reader waits
-and reads nothing. It ends with its parent, whose end is that of standard input.
+and reads nothing. It ends with its parent, whose end is that of standard input; a line there that says STOP closes the
+source, of which what was read still comes.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from any2vec.cluster.transport import text_of, text_part
 from any2vec.errors import Any2VecError
 from any2vec.sources.base.cutter import LineBatch
 from any2vec.sources.base.options import SourceOptions
+from any2vec.sources.base.source import Source
 from any2vec.sources.opening import open_source
 from any2vec.units import visible
 
+STOP = b"stop"
 REFUSED = 3
 """exit code of a reader that would fail again"""
 
@@ -31,12 +34,12 @@ def main() -> None:
     order = json.loads(_line())
     out = os.dup(1)
     os.dup2(2, 1)  # whatever a library prints is no message
-    threading.Thread(target=_watch_parent, daemon=True).start()
     try:
         source = open_source(order["address"], order["number"], SourceOptions(**order["options"]), order["seed"])
     except Any2VecError as error:
         print(visible(str(error)), file=sys.stderr)
         sys.exit(REFUSED)
+    threading.Thread(target=_watch_parent, args=(source,), daemon=True).start()
     for batch in source.batches(order["position"]):
         _write(out, message_of(batch, source.metrics(), False))
     _write(out, message_of(None, source.metrics(), True))
@@ -77,16 +80,16 @@ def _write(out: int, message: Message) -> None:
 
 
 def _line() -> bytes:
-    """The first line of standard input, and nothing behind it."""
+    """The next line of standard input, and nothing behind it."""
     found = bytearray()
     while (byte := os.read(0, 1)) not in (b"", b"\n"):
         found += byte
     return bytes(found)
 
 
-def _watch_parent() -> None:
-    while os.read(0, 1):
-        pass
+def _watch_parent(source: Source) -> None:
+    while _line() == STOP:
+        source.close()
     os._exit(1)
 
 

@@ -24,7 +24,7 @@ from any2vec.sources.base.cutter import LineBatch, Position
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.base.source import Delivery, Source
 from any2vec.sources.opening import open_source
-from any2vec.sources.reader import REFUSED, received
+from any2vec.sources.reader import REFUSED, STOP, received
 
 MOMENT = 0.1
 _SILENCE = 20.0
@@ -32,6 +32,8 @@ _SILENCE = 20.0
 moment"""
 _STARTING = 120.0
 """the same for the first one"""
+_ENDING = 10.0
+"""seconds that a reader has, once closed, to give what it has read"""
 _ADDED = ("lines", "bytes", "reconnects", "bad")
 
 
@@ -39,7 +41,8 @@ class SubprocessSource:
     """A `Source` read by a process.
 
     A reader that is killed, crashes or hangs is started again, `options.retries` times in a row at most, and counts as
-    a reconnect; what it had read and nobody has got is read again.
+    a reconnect; what it had read and nobody has got is read again. Once closed, it gives what it has read of a source
+    that cannot be asked again.
 
     Args:
         address, number, options, seed: as `open_source`; no standard input and no iterable.
@@ -70,7 +73,7 @@ class SubprocessSource:
             self.reader = reader.process.pid
             try:
                 for message in reader.messages(self._options.patience + _SILENCE):
-                    if self._is_closed:
+                    if self._is_closed and (self.delivery != "at most once" or reader.stop(_ENDING)):
                         return
                     if message is None:
                         yield None
@@ -133,6 +136,17 @@ class _Reader:
         with suppress(BrokenPipeError):  # it is gone already, which will be seen
             self.process.stdin.write(json.dumps(order).encode() + b"\n")
             self.process.stdin.flush()
+        self._until: float | None = None
+        """when it must have ended, once it is to stop"""
+
+    def stop(self, seconds: float) -> bool:
+        """Tell it to read nothing more; what it has read still comes. True: so many seconds have gone since."""
+        assert self.process.stdin is not None
+        if self._until is None:
+            self._until = time.monotonic() + seconds
+            with suppress(BrokenPipeError):
+                os.write(self.process.stdin.fileno(), STOP + b"\n")
+        return time.monotonic() > self._until
 
     def messages(self, silence: float) -> Iterator[Message | None]:
         """What it writes, until its end; None where nothing has come for a moment.

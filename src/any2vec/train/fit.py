@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from any2vec.callbacks.base import Callback, Told
 from any2vec.callbacks.progress_line import ProgressLine
-from any2vec.cluster.launch.join import check_torch, is_first, joined
+from any2vec.cluster.launch.join import check_torch, is_first, joined, restarts
+from any2vec.cluster.launch.rendezvous import variable
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.options.given import check_called, given_options, given_path, given_readings
@@ -23,7 +24,7 @@ from any2vec.train.launch import train_in_processes
 from any2vec.train.registry import model_named, task_named, task_of
 from any2vec.train.result import Result
 from any2vec.train.run import run_here, run_joined
-from any2vec.train.run_folder import check_resumable
+from any2vec.train.run_folder import check_resumable, has_table
 from any2vec.train.spec import Hooks, RunSpec
 from any2vec.train.task import Task, check_spread, check_validation, refuse_absent
 from any2vec.types import Progress, Stage
@@ -231,15 +232,19 @@ def _start_of(init: Any) -> Any:
     )
 
 
-def train(spec: RunSpec, hooks: Hooks, started: float) -> FitResult:
+def train(spec: RunSpec, hooks: Hooks, started: float, is_worker: bool = False) -> FitResult:
     """Carry a run out: here, or in processes that are started for it. Raises what `fit` raises.
 
-    started: moment of `time.perf_counter` at which the run was asked for.
+    started: moment of `time.perf_counter` at which the run was asked for; is_worker: our own launcher made this
+    process, by the options of hosts.
     """
     task = task_named(spec.task)
     refuse_absent(task, spec)
+    restarts()  # a count that is none is told now, and not where the summary has it
     if not joined():
         check_spread(spec)
+    elif not is_worker:
+        _check_joined(task, spec)
     if task.ends:
         check_validation(spec, "validate" in task.options_of(spec.model.name).get("run", ()))
     task.check(spec, hooks)
@@ -261,9 +266,31 @@ def train(spec: RunSpec, hooks: Hooks, started: float) -> FitResult:
     return FitResult(made.embeddings, made.summary, made.records, spec.run.out, made.scorer)
 
 
+def _check_joined(task: Task, spec: RunSpec) -> None:
+    """Raise InputError for options that start hosts, where torchrun has: they would do nothing."""
+    hosts, found = spec.hosts, variable("WORLD_SIZE")
+    fix = {"logical_hosts": "unset these two", "ray": "unset these two", "restarts": "say torchrun --max-restarts"}
+    for name, instead in fix.items():
+        if getattr(hosts, name):
+            raise InputError(
+                f"--{name.replace('_', '-')} ({name} = {getattr(hosts, name)!r}) does nothing where torchrun, or who "
+                f"set RANK and WORLD_SIZE, has started the hosts; leave it out, or {instead}."
+            )
+    if hosts.hosts is not None and task.num_ranks(spec) != found:
+        raise InputError(
+            f"--hosts {hosts.hosts} is for {task.num_ranks(spec):,} processes, and torchrun, or who set WORLD_SIZE, "
+            f"has started {found:,}; start as many, or leave --hosts out."
+        )
+
+
 def _with_folder(task: Task, spec: RunSpec) -> RunSpec:
     """The spec, whose run folder may be written; hosts that are to join claim it once they have, together."""
     folder = spec.run.out
+    if folder is not None and spec.run.resume and spec.storage.memory is None and has_table(folder):
+        raise InputError(  # in memory its work would be done again
+            f"{folder} holds an unfinished run with its table on disk: go on with the memory (--memory) that it began "
+            "with, or start again with overwrite (--overwrite)."
+        )
     if folder is not None and not joined():
         task.claim(spec, may_start_again=False)
     if folder is None and (spec.run.resume or spec.run.overwrite):

@@ -26,7 +26,8 @@ from any2vec.train.task import file_names
 WORKER = "any2vec.train.worker"
 _RAY_PATIENCE = 50.0
 """seconds at least for a Ray cluster to answer, and that one of its actors may be silent"""
-_OWN_FAULT = re.compile(r"Rank \d+ (failed: |could not start|did not start)")
+_NO_LOSS = re.compile(r"Rank \d+ (failed: |could not |did not (start|come))|(No|A local|The) Ray cluster |Ray cannot ")
+"""errors of hosts by themselves, and before there were hosts: not of one that was lost"""
 _log = logging.getLogger("any2vec")
 
 
@@ -122,7 +123,7 @@ def _with_way_on(error: HostError, allowed: int, is_kept: bool, kept_in: Path | 
     ways = [f"It was the last of {allowed} restarts."] if allowed > 1 else ["It was the only restart."] * allowed
     if kept_in is not None:
         ways.append(f"{kept_in} holds the work so far: run again with --resume (resume=True) to go on from it.")
-    elif not allowed and not _OWN_FAULT.match(str(error)):
+    elif not allowed and not _NO_LOSS.match(str(error)):
         missing = "--restarts" if is_kept else "--out and --restarts"
         ways.append(f"With {missing} the hosts are started again and go on from the last checkpoint.")
     failure = HostError(" ".join([str(error), *ways]))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from any2vec.checks import check_whole
 from any2vec.cluster.attempt import Attempt
 from any2vec.cluster.counters import Counters
 from any2vec.cluster.launch.join import is_first, join, joined, restarts
+from any2vec.cluster.launch.processes import MOST_PROCESSES
+from any2vec.cluster.launch.rendezvous import variable
 from any2vec.cluster.threads import run_logical, single_host_transport
 from any2vec.cluster.transport import LONG_WORK, Transport, control, first_other
 from any2vec.errors import JobError
@@ -48,7 +50,8 @@ def run_joined(spec: RunSpec, hooks: Hooks, started: float) -> Result | None:
         HostError: another host is lost, or was asked for something else, or sees other data.
     """
     task = task_named(spec.task)
-    local_hosts = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    local_hosts = variable("LOCAL_WORLD_SIZE", "1")
+    check_whole("LOCAL_WORLD_SIZE", local_hosts, 1, MOST_PROCESSES)
     keep_freed_memory()
     with join(spec.fingerprint(), spec.hosts.link_model, silence=spec.hosts.host_timeout) as transport:
         spec = _begun(task, spec, transport.attempt)
@@ -94,7 +97,7 @@ def _train(
 
 def _read_in_turn(transport: Transport, read: Callable[[], Found]) -> Found:
     """The first host of each machine reads the data, the others find them cached."""
-    is_first = os.environ.get("LOCAL_RANK", "0") == "0"
+    is_first = variable("LOCAL_RANK", "0") == 0
     if not is_first:
         transport.barrier("read", timeout=LONG_WORK)
     found = read()

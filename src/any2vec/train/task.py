@@ -337,6 +337,8 @@ def check_spread(spec: RunSpec) -> None:
     """Raise InputError when an option speaks of several hosts and nobody said how many: it would do nothing."""
     if spec.hosts.hosts is None and spec.hosts.restarts:
         raise InputError("--restarts starts processes again; say how many there are, --hosts N, or leave it out.")
+    if spec.hosts.logical_hosts is not None and spec.hosts.host_timeout != HostOptions.host_timeout:
+        raise InputError("--host-timeout is for processes: logical hosts are threads of this one; leave it out.")
     if spec.hosts.is_distributed:
         return
     for options in (spec.hosts, spec.sync):

@@ -41,7 +41,7 @@ def main() -> None:
     from any2vec.train.fit import train
 
     hooks = Hooks(progress=lambda record: send("record", record.as_dict()), stage=lambda *stage: send("stage", stage))
-    train(given_spec(), hooks, time.perf_counter())
+    train(given_spec(), hooks, time.perf_counter(), is_worker=True)
 
 
 if __name__ == "__main__":

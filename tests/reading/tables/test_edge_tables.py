@@ -78,9 +78,82 @@ def test_columns_are_named(tmp_path: Path) -> None:
         edges(table, use_columns="u,v,stength")
     with pytest.raises(InputError, match="use_columns must be src,dst or src,dst,weight, got 'u'"):
         GraphOptions(use_columns="u")
-    (tmp_path / "t.txt").write_text("1 2\n")
-    with pytest.raises(InputError, match=r"use_columns is for tables, and .*t\.txt is text"):
+    (tmp_path / "t.txt").write_text("1 2\n3 4\n")
+    with pytest.raises(DataError, match=r"t\.txt has no column 'u'; known are 1, 2"):
         edges(tmp_path / "t.txt", use_columns="u,v")
+    with pytest.raises(InputError, match=r"use_columns names columns by the header, and .*t\.txt is read without"):
+        edges(tmp_path / "t.txt", use_columns="u,v", header=False)
+
+
+@pytest.mark.parametrize(
+    ("header", "options"),
+    [
+        ("id,source,target", {}), ("source,weight,target", {}), (",source,target", {}), (";src;dst;Weight", {}),
+        ("\tsource\ttarget\tw", {}), ('"","from","to"', {}), ("source,target,id,weight", {}),
+        ("id Target x SOURCE", {}),
+        ("a,b,c,d", {"use_columns": "b,d"}), ("a,b,c,d", {"use_columns": "d,a,c"}), ("a,b,W", {"use_columns": "b,a"}),
+        ("source,target,weight,id", {"use_columns": "weight,id"}), ("id,src,dst,w", {"weighted": False}),
+    ],
+)  # fmt: skip
+def test_text_with_names_is_read_as_a_table(header: str, options: dict[str, Any], tmp_path: Path) -> None:
+    """The edges of `id,source,target` went from id to source, with the target as weight."""
+    mark = next(mark for mark in ",;\t " if mark in header)
+    names = [name.strip('"') for name in header.split(mark)]
+    rows = np.random.default_rng(4).permutation(4 * len(names)).reshape(-1, len(names)) + 1
+    (tmp_path / "t.txt").write_text("\n".join([header, *(mark.join(map(str, row)) for row in rows.tolist())]) + "\n")
+    table = dict(zip(names, rows.T, strict=True))
+    assert edges(tmp_path / "t.txt", **options) == edges(table, **options)
+    read, given = (read_graph(source, GraphOptions(**options)).report for source in (tmp_path / "t.txt", table))
+    assert (read.ignored_columns, read.header) == (given.ignored_columns, header.strip())
+
+
+def test_what_a_header_does_not_say(tmp_path: Path) -> None:
+    """Without a column of weights the third is one, behind two ends; a name that comes again is that of a node."""
+    path = tmp_path / "t.txt"
+    path.write_text("source target rating\na b 2\nb c 3\n")
+    assert edges(path) == [("a", "b", 2.0), ("b", "c", 3.0)]
+    path.write_text("x,source,target\ny,source,sink\n")
+    assert len(edges(path, weighted=False)) == 2
+    path.write_text("id,source,target\n1,2,3\n")
+    with pytest.raises(DataError, match="line 2: no column named weight; add one or pass --no-weighted"):
+        edges(path, weighted=True)
+    path.write_text("id,source,target\n1,2\n")
+    with pytest.raises(DataError, match="line 2: 2 columns, and the header names more"):
+        edges(path)
+    path.write_text("source,source,target\n1,2,3\n")
+    with pytest.raises(DataError, match="two columns named 'source' in its header"):
+        edges(path)
+
+
+@pytest.mark.parametrize("name", ["Weight", "WEIGHTS", "W"])
+def test_weights_are_found_in_any_case(name: str) -> None:
+    assert edges({"note": SRC, "SRC": SRC, "dst": DST, name: WEIGHT}) == WEIGHTED
+
+
+def test_a_run_says_what_it_did_not_read() -> None:
+    result = any2vec.fit("deepwalk", {"src": SRC, "dst": DST, "km": WEIGHT}, threads=1, epochs=1)
+    assert any(remark.startswith("columns of the edges that were not read") for remark in result.summary["warnings"])
+
+
+@pytest.mark.parametrize("option", [{"delimiter": "comma"}, {"header": False}, {"comment": "x"}])
+@pytest.mark.parametrize("kind", ["table", "parquet", "market", "pairs"])
+def test_options_of_text_are_refused_elsewhere(kind: str, option: dict[str, Any], tmp_path: Path) -> None:
+    source: Any = pa.table({"src": SRC, "dst": DST}) if kind != "pairs" else list(pairs())
+    if kind == "parquet":
+        pq.write_table(source, source := tmp_path / "t.parquet")
+    elif kind == "market":
+        source = tmp_path / "t.mtx"
+        source.write_text("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
+    with pytest.raises(InputError, match=f"{next(iter(option))} says how text is read, and .*; leave it out"):
+        edges(source, **option)
+
+
+def test_sparse_tensors_and_graphs_of_several_types_are_refused() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(InputError, match="A sparse tensor is no list of edges; give"):
+        read_graph(torch.eye(3).to_sparse())
+    with pytest.raises(InputError, match=r"HeteroData has edges of several types.*to_homogeneous"):
+        read_graph(pytest.importorskip("torch_geometric.data").HeteroData())
 
 
 def test_what_is_no_graph(tmp_path: Path) -> None:

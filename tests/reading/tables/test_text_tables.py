@@ -135,6 +135,15 @@ def test_lists_in_json_lines(tmp_path: Path) -> None:
     assert keys(tmp_path / "ids.jsonl", tmp_path, column="x") == ["3", "1", "|", "1", "4", "1", "|"]
 
 
+@pytest.mark.parametrize("option", [{"lowercase": True}, {"token_pattern": "[0-9]"}])
+def test_options_of_text_are_refused_for_integers(option: dict[str, Any], tmp_path: Path) -> None:
+    """They did nothing."""
+    (tmp_path / "ids.jsonl").write_text('{"x": [3, 1]}\n')
+    for source, more in ((tmp_path / "ids.jsonl", {"column": "x"}), ([[3, 1]], {})):
+        with pytest.raises(InputError, match=f"{next(iter(option))} says how text is read, and .* holds integers"):
+            keys(source, tmp_path, **option, **more)
+
+
 def test_a_quoted_value_over_lines_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text('text;n\n"a b\nc";1\nd;2\n')
     assert keys(tmp_path / "t.csv", tmp_path, column="text") == ["a", "b", "c", "|", "d", "|"]
@@ -155,6 +164,7 @@ def test_json_lines_may_begin_with_a_mark_of_utf_8(tmp_path: Path) -> None:
         ("t.jsonl", '{"text": "a"}\n{"text": 5}\n', "line 2 has int in 'text'"),
         ("t.jsonl", '{"text": "a"}\n{"text": ["b"]}\n', "should be a string like those before it"),
         ("t.csv", "text,n\na,1\nb\n", "t.csv cannot be read"),
+        ("t.csv", "text,n,text\na,1,b\n", "t.csv has 2 columns named 'text'; rename one"),
         ("t.csv", "", "is empty"),
         ("t.jsonl", "", "is empty"),
         ("t.txt", "a b\n", "is plain text, so it has no column 'text'"),

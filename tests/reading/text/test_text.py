@@ -299,6 +299,7 @@ def test_options_are_checked() -> None:
         ({"token_pattern": "("}, "not a regular expression"),
         ({"token_pattern": "(a)(b)"}, "one group at most"),
         ({"token_pattern": "\udcff"}, "not valid Unicode"),
+        ({"token_pattern": 5}, "must be a regular expression as a string, got 5"),
     ):
         with pytest.raises(InputError, match=message):
             TextOptions(**options)  # type: ignore[arg-type]

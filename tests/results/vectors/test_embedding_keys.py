@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,13 @@ def test_a_dict_of_vectors() -> None:
         _ = found["rain":"hail"]  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("key", [1.0, None, True, np.array(1.5), np.bool_(True), len])
+def test_what_can_be_no_key_is_refused(key: Any) -> None:
+    for found in (words(), numbers()):
+        with pytest.raises(InputError, match="a key is a string or an integer, got "):
+            _ = found[key]
+
+
 @pytest.mark.parametrize("key", [5, "5", np.int32(5), np.uint8(5), np.array(5)])
 def test_an_integer_and_its_text_find_the_same_row(key: Any) -> None:
     found = numbers()
@@ -79,6 +87,45 @@ def test_integers_of_any_sequence_are_keys(kind: str) -> None:
         keys = pytest.importorskip("torch").arange(5, 8)
     found = Embeddings(keys, np.eye(3, dtype=np.float32))
     assert list(found) == [5, 6, 7] and found.row(6) == found.row("6") == 1 and type(found.keys[0]) is int
+
+
+@pytest.mark.parametrize("kind", ["arrow", "chunks", "categories", "polars", "pandas", "dict", "deque", "generator"])
+def test_keys_of_any_ordered_collection(tmp_path: Path, kind: str) -> None:
+    names = ["rain", "snow", "hail"]
+
+    def given(names: list[str]) -> Any:
+        if kind in ("arrow", "chunks", "categories"):
+            arrow = pytest.importorskip("pyarrow")
+            column = arrow.chunked_array([names[:1], names[1:]]) if kind == "chunks" else arrow.array(names)
+            return column.dictionary_encode() if kind == "categories" else column
+        if kind in ("polars", "pandas"):
+            return pytest.importorskip(kind).Series(names)
+        made = {"dict": dict.fromkeys(names, 0).keys(), "deque": deque(names), "generator": (one for one in names)}
+        return made[kind]
+
+    found = Embeddings(given(names), np.eye(3, dtype=np.float32))
+    assert list(found) == names and found.keys[1:] == names[1:] and found.row("hail") == 2
+    if kind != "generator":
+        assert found.rows(given([*names, "sleet"])).tolist() == [0, 1, 2, -1]
+    found.save(tmp_path / "run")
+    assert list(Embeddings.load(tmp_path / "run")) == names
+    if kind != "dict":
+        with pytest.raises(InputError, match="'rain' stands there twice"):
+            Embeddings(given(["rain", "snow", "rain"]), np.eye(3))
+
+
+@pytest.mark.parametrize("keys", ["tea", b"tea", bytearray(b"tea"), np.array("tea"), 5, None, {"t", "e", "a"}])
+def test_what_is_no_ordered_collection_of_keys_is_refused(keys: Any) -> None:
+    with pytest.raises(InputError, match="keys are"):
+        Embeddings(keys, np.eye(3))
+
+
+@pytest.mark.parametrize("keys", [b"tea", np.array("tea"), None, 1.5])
+def test_what_is_no_collection_is_not_taken_apart(keys: Any) -> None:
+    found = Embeddings(["t", "e", "a", "116", "101", "97"], np.eye(6))
+    for ask in (found.rows, found.doesnt_match, found.most_similar, lambda keys: found.most_similar("t", keys)):
+        with pytest.raises(InputError, match="keys are a list, an array or a column"):
+            ask(keys)
 
 
 @pytest.mark.parametrize("name", ["run", "run.safetensors", "run.parquet", "run.arrow", "run.npz"])

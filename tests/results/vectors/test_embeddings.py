@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -49,11 +52,53 @@ def test_looks_up_rows_and_keys() -> None:
         {"keys": [1, "a"], "vectors": np.zeros((2, 3))},
         {"keys": [1.5], "vectors": np.zeros((1, 3))},
         {"keys": [1 << 63], "vectors": np.zeros((1, 3))},
+        {"keys": ["a"], "vectors": [["x"]]},
+        {"keys": ["a", "b"], "vectors": [[1, 2], [3]]},
+        {"keys": ["a"], "vectors": np.array([[1j]])},
+        {"keys": ["a"], "vectors": np.ones((1, 1)), "output": np.array([[1j]])},
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(arguments: dict) -> None:
     with pytest.raises(InputError):
         Embeddings(**arguments)
+
+
+@pytest.mark.parametrize("count", [-1, 10**18, 10**30, 2**64 - 1, 1.5, np.nan, np.inf, "x", [1], None, 1j])
+def test_counts_that_are_none_are_refused(count: Any) -> None:
+    with pytest.raises(InputError, match=r"counts must be .*from 0 to below 10\^18"):
+        Embeddings(["a", "b"], np.eye(2), counts=[count, 1])
+
+
+def test_whole_counts_of_any_type_are_kept() -> None:
+    for counts in ([0, 10**18 - 1], np.array([0, 3], np.uint64), np.array([0.0, 2.0]), [True, False], (0, 1)):
+        found = Embeddings(["a", "b"], np.eye(2), counts=counts).counts
+        assert found.dtype == np.int64 and found.tolist() == list(counts)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda e: e.nearest(["a", ["b"]]),
+        lambda e: e.nearest([[1, 2], [3]]),
+        lambda e: e.nearest(b"ab"),
+        lambda e: e.nearest("a", k=True),
+        lambda e: e.most_similar("a", k=True),
+        lambda e: Embeddings.load(None),
+        lambda e: Embeddings.load("a\0b"),
+        lambda e: e.save(5),
+        lambda e: e.save("a\0b.txt"),
+        lambda e: e.save_into(None),
+    ],
+)
+def test_what_is_no_query_and_no_path_is_an_input_error(ask: Any) -> None:
+    with pytest.raises(InputError, match=r"a query is|keys are|k must be|a path is|no path holds"):
+        ask(Embeddings(["a", "b", "97"], np.eye(3)))
+
+
+def test_metadata_without_a_form_in_json_are_not_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="meta must be what JSON has a form for"):
+        Embeddings(["a"], np.ones((1, 1)), meta={"x": object()}).save(tmp_path / "run")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_key_of_a_file_that_comes_twice_is_refused_at_the_first_look_up() -> None:

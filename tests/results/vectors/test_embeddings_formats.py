@@ -20,8 +20,9 @@ from any2vec.data.io.files import BLOCK_BYTES
 from any2vec.data.vocab.user_keys import UserKeys
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
-from any2vec.formats import FORMATS, guess_format, table, tensorboard, vocabulary
+from any2vec.formats import FORMATS, guess_format, native, table, tensorboard, vocabulary
 from any2vec.formats.vocabulary import parse_vocabulary
+from any2vec.formats.word2vec import LONGEST_KEY
 
 INDEXES = ("usearch", "faiss")
 WITH_OUTPUT = {"folder", "safetensors", "parquet", "arrow", "npz"}
@@ -204,6 +205,57 @@ def test_save_into_leaves_other_files_alone(tmp_path: Path) -> None:
     assert (tmp_path / "progress.jsonl").read_text() == "{}\n"
 
 
+def between_the_files(monkeypatch: pytest.MonkeyPatch, acts: list[Any]) -> None:
+    """Do one act each time that a folder's keys are about to be read, its vectors being open."""
+    read = native.read_vocabulary
+
+    def acting(path: Path) -> Any:
+        if acts:
+            acts.pop(0)()
+        return read(path)
+
+    monkeypatch.setattr(native, "read_vocabulary", acting)
+
+
+@pytest.mark.parametrize("mmap", [True, False])
+def test_a_folder_that_is_replaced_while_it_is_read_is_read_again(tmp_path: Path, monkeypatch, mmap: bool) -> None:
+    """Both have as many rows, so that nothing but the look at meta.json tells them apart."""
+    one, other = (Embeddings([f"{name}{n}" for n in range(9)], np.full((9, 2), n)) for n, name in enumerate("ab"))
+    for write in (lambda: other.save(tmp_path / "run", overwrite=True), lambda: other.save_into(tmp_path / "run")):
+        one.save(tmp_path / "run", overwrite=True)
+        between_the_files(monkeypatch, [write])
+        found = Embeddings.load(tmp_path / "run", mmap=mmap)
+        assert (found.keys[0], found.vectors[0, 0]) == ("b0", 1)
+
+
+def test_a_folder_that_changes_all_the_time_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    toy().save(tmp_path / "run")
+    acts = [lambda: toy().save(tmp_path / "run", overwrite=True)] * (native._TRIES + 1)
+    between_the_files(monkeypatch, acts)
+    with pytest.raises(FormatError, match="changes faster than it can be opened"):
+        Embeddings.load(tmp_path / "run")
+    assert len(acts) == 1
+
+
+def test_a_folder_whose_meta_comes_back_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    meta, away = tmp_path / "run" / "meta.json", tmp_path / "meta.json"
+    toy().save(tmp_path / "run")
+    between_the_files(monkeypatch, [lambda: meta.rename(away)])
+    pauses: list[float] = []
+    monkeypatch.setattr(
+        native.time, "sleep", lambda seconds: pauses.append(seconds) or (len(pauses) == 3 and away.rename(meta))
+    )
+    assert len(Embeddings.load(tmp_path / "run")) == 50
+    assert len(pauses) == 3
+    between_the_files(monkeypatch, [lambda: meta.rename(away)])
+    monkeypatch.setattr(native.time, "sleep", pauses.append)
+    for count in (native._TRIES - 1, 0):  # it is not waited for where there has been none from the beginning
+        pauses.clear()
+        with pytest.raises(FormatError, match="not finished"):
+            Embeddings.load(tmp_path / "run")
+        assert len(pauses) == count
+
+
 def test_a_folder_without_meta_is_not_a_result(tmp_path: Path) -> None:
     toy().save(tmp_path / "run")
     (tmp_path / "run" / "meta.json").unlink()
@@ -294,6 +346,28 @@ def test_word2vec_text_as_the_original_tool_writes_it(tmp_path: Path) -> None:
     loaded = Embeddings.load(tmp_path / "v.txt")
     assert list(loaded.keys) == ["</s>", "the"]
     np.testing.assert_allclose(loaded.vectors, [[0.002001, -0.0015, 3], [1, 2, 3]])
+
+
+@pytest.mark.parametrize("format", ["word2vec-binary", "fasttext"])
+def test_keys_longer_than_a_binary_holds_are_not_written(tmp_path: Path, format: str) -> None:
+    keys = ["a", "é" * (LONGEST_KEY // 2) + "x"]
+    Embeddings(keys, np.eye(2)).save(tmp_path / "v", format=format)
+    assert list(Embeddings.load(tmp_path / "v", format=format)) == keys
+    with pytest.raises(InputError, match=r"has 65,536 bytes, and format .* holds 65,535"):
+        Embeddings(["a", keys[1] + "x"], np.eye(2)).save(tmp_path / "w", format=format)
+    assert [path.name for path in tmp_path.iterdir()] == ["v"]
+
+
+def test_counts_of_fasttext_may_add_up_beyond_64_bits(tmp_path: Path) -> None:
+    counts = [10**18 - 1] * 10
+    Embeddings(list("abcdefghij"), np.eye(10), counts=counts).save(tmp_path / "v.fasttext.bin")
+    assert Embeddings.load(tmp_path / "v.fasttext.bin").counts.tolist() == counts
+
+
+def test_a_count_below_zero_in_a_file_is_damage(tmp_path: Path) -> None:
+    np.savez(tmp_path / "v.npz", keys=["a", "b"], vectors=np.eye(2), counts=[1, -1])
+    with pytest.raises(FormatError, match=r"counts must be from 0 to below 10\^18; they reach from -1 to 1"):
+        Embeddings.load(tmp_path / "v.npz")
 
 
 def test_a_block_may_end_within_a_key(tmp_path: Path) -> None:

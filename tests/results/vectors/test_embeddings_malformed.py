@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import shutil
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from any2vec.embeddings import Embeddings
-from any2vec.errors import Any2VecError, DataError, FormatError, StorageError
-from any2vec.formats import FORMATS
+from any2vec.errors import Any2VecError, DataError, FormatError, InputError, StorageError
+from any2vec.formats import FORMATS, columns
+from any2vec.formats.safetensors_file import read_arrays
+from any2vec.formats.word2vec import MOST_COLUMNS
 
 NAMES = {format: name for format, name in vector_files.NAMES.items() if format != "kv"}
 """kv apart: gensim's pickles run code, so damaged ones are not opened here"""
@@ -174,6 +177,9 @@ def test_a_key_that_stands_twice(tmp_path: Path, format: str) -> None:
         Embeddings.load(tmp_path / NAMES[format])
 
 
+MANY_SIDES = {"other": {"dtype": "F32", "shape": [1] * 9, "data_offsets": [0, 4]}}
+
+
 @pytest.mark.parametrize(
     "header",
     [
@@ -184,6 +190,7 @@ def test_a_key_that_stands_twice(tmp_path: Path, format: str) -> None:
         {"input": {"dtype": "F32", "shape": [-2, -2], "data_offsets": [0, 16]}},
         {"input": {"dtype": "F32", "shape": [2**40, 2**40], "data_offsets": [0, 16]}},
         {"input": {"dtype": "F32", "shape": [True, 4], "data_offsets": [0, 16]}},
+        {"input": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}} | MANY_SIDES,
         {"input": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}},
         {"input": {"dtype": "I32", "shape": [2, 2], "data_offsets": [0, 16]}},
         {"input": {"dtype": ["F32"], "shape": [2, 2], "data_offsets": [0, 16]}},
@@ -197,6 +204,70 @@ def test_safetensors_headers_that_lie(tmp_path: Path, header: object) -> None:
     (tmp_path / "v.vocabulary.tsv").write_text("a\nb\n")
     with pytest.raises(FormatError):
         Embeddings.load(tmp_path / "v.safetensors")
+
+
+@pytest.mark.parametrize("shape", [[2**32, 2**32], [2**48] * 3, [0, 2**48, 2**48], [1] * 9])
+def test_sizes_of_arrays_that_lie(tmp_path: Path, shape: list[int]) -> None:
+    """Products that int64 cannot hold are none of 0 bytes."""
+    size = 8 if shape == [1] * 9 else 0
+    text = json.dumps({"rows": {"dtype": "I64", "shape": shape, "data_offsets": [0, size]}}).encode()
+    (tmp_path / "v.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(16))
+    with pytest.raises(FormatError, match="does not fit the file"):
+        read_arrays(tmp_path / "v.safetensors")
+
+
+@pytest.mark.parametrize("kept", [5, None, ["{}"], {"a": 1}, "[]", "{", True])
+def test_metadata_of_a_file_may_be_anything(tmp_path: Path, kept: object) -> None:
+    header = {"__metadata__": {"any2vec": kept}, "input": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}}
+    text = json.dumps(header).encode()
+    (tmp_path / "v.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(16))
+    (tmp_path / "v.vocabulary.tsv").write_text("a\nb\n")
+    assert Embeddings.load(tmp_path / "v.safetensors").meta == {}
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"vectors": np.zeros((2, MOST_COLUMNS + 1), np.int8)},
+        {"output": np.zeros((2, MOST_COLUMNS + 1), np.int8)},
+        {"vectors": np.zeros((2, 2), complex)},
+        {"vectors": np.zeros(2)},
+        {"vectors": np.zeros((3, 2))},
+        {"output": np.zeros((2, 2, 1))},
+        {"counts": np.zeros(2)},
+        {"counts": np.zeros(3, np.int64)},
+        {"keys": np.array([b"a", b"b"])},
+        {"keys": np.array([["a"], ["b"]])},
+        {"keys": np.array("a")},
+        {"keys": np.array(["a", "b"], "U4"), "wide": True},
+    ],
+)
+def test_arrays_of_npz_are_looked_at_before_they_are_read(tmp_path: Path, monkeypatch, arrays: dict) -> None:
+    if arrays.pop("wide", False):
+        monkeypatch.setattr(columns, "_MOST_KEY_BYTES", 31)
+    np.savez_compressed(tmp_path / "v.npz", **({"keys": np.array(["a", "b"]), "vectors": np.eye(2)} | arrays))
+    monkeypatch.setattr(np.lib.npyio.NpzFile, "__getitem__", lambda *_: pytest.fail("an array was read"))
+    with pytest.raises(FormatError, match=r"'(keys|vectors|output|counts)' (has|take)"):
+        Embeddings.load(tmp_path / "v.npz")
+
+
+def test_members_of_npz_that_are_no_arrays_are_damage(tmp_path: Path) -> None:
+    np.savez(tmp_path / "whole.npz", keys=["a", "b"], vectors=np.eye(2))
+    with zipfile.ZipFile(tmp_path / "whole.npz") as whole:
+        held = {name.removesuffix(".npy"): whole.read(name) for name in whole.namelist()}
+    for data in (b"no array", held["vectors"].replace(b"(2, 2)", b"(2,20)"), b"\x93NUMPY\x09\x00" + bytes(50)):
+        with zipfile.ZipFile(tmp_path / "v.npz", "w") as file:
+            file.writestr("keys.npy", held["keys"])
+            file.writestr("vectors", data)
+        with pytest.raises(FormatError, match="not a readable npz file"):
+            Embeddings.load(tmp_path / "v.npz")
+
+
+def test_one_long_key_does_not_widen_all_of_npz(tmp_path: Path) -> None:
+    keys = [*map(str, range(20_000)), "x" * 100_000]
+    with pytest.raises(InputError, match=r"20,001 keys the width of the longest, 100,000 characters"):
+        Embeddings(keys, np.zeros((20_001, 2))).save(tmp_path / "v.npz")
+    assert not list(tmp_path.iterdir())
 
 
 def test_deep_json_is_damage_not_a_crash(tmp_path: Path) -> None:

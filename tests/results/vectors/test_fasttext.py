@@ -12,8 +12,10 @@ import pytest
 import any2vec as a2v
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.embeddings import Embeddings
+from any2vec.encoders.encoder import LONGEST_GRAM
 from any2vec.encoders.ngrams import NGramEncoder, used_buckets
 from any2vec.errors import FormatError
+from any2vec.formats.fasttext import _buckets
 from any2vec.kernels.skipgram.subwords import Subwords, compose_all
 from cli_runs import done
 
@@ -76,10 +78,37 @@ def test_all_ngrams_of_a_long_word_count(tmp_path: Path, monkeypatch: pytest.Mon
     data, own, gram_rows = model_bytes()
     (tmp_path / "v.bin").write_bytes(data)
     found = Embeddings.load(tmp_path / "v.bin")
-    expected = np.mean([own[3], *(gram_rows[bucket(gram)] for gram in grams(word))], axis=0)
+    expected = np.mean([own[3], *(gram_rows[bucket(gram)] for gram in grams(word))], axis=0, dtype=np.float64)
     np.testing.assert_allclose(found.vectors[3], expected, atol=1e-6)
     found.save(tmp_path / "again.bin", format="fasttext")
     np.testing.assert_allclose(Embeddings.load(tmp_path / "again.bin").vectors, found.vectors, atol=1e-5)
+
+
+def test_ngrams_of_a_long_word_are_not_held_together() -> None:
+    options = {"min_n": 1, "max_n": LONGEST_GRAM, "buckets": BUCKETS}
+    sizes = [len(found) for found in _buckets(b"x" * 2000, options)]
+    assert len(sizes) == 2002 and max(sizes) == LONGEST_GRAM
+    assert sum(sizes) == sum(2002 - size + 1 for size in range(1, LONGEST_GRAM + 1)) - 2  # but the marks alone
+
+
+@pytest.mark.parametrize("sizes", [(1, 2**31 - 1), (2, LONGEST_GRAM + 1), (4, 3)])
+def test_ngrams_of_illegal_sizes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: Any) -> None:
+    monkeypatch.setattr("test_fasttext.SHORTEST", sizes[0])
+    monkeypatch.setattr("test_fasttext.LONGEST", sizes[1])
+    (tmp_path / "v.bin").write_bytes(model_bytes()[0])
+    with pytest.raises(FormatError, match="characters are not legal; the longest are 100"):
+        Embeddings.load(tmp_path / "v.bin")
+
+
+@pytest.mark.parametrize("sizes", [(0, 0), (3, 0)])
+def test_a_model_without_ngrams_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: Any) -> None:
+    monkeypatch.setattr("test_fasttext.SHORTEST", sizes[0])
+    monkeypatch.setattr("test_fasttext.LONGEST", sizes[1])
+    data, own, _ = model_bytes()
+    (tmp_path / "v.bin").write_bytes(data)
+    found = Embeddings.load(tmp_path / "v.bin")
+    assert found.encoder is None
+    np.testing.assert_array_equal(found.vectors, own)
 
 
 def test_a_model_by_hierarchical_softmax_has_no_output_rows(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache
@@ -225,8 +226,7 @@ def _evaluate(
         seen = {"num_trained": num} if task == "nodes" and (num := num_trained(run)) else {}
         return function(task)(judged, path, **options[task]).as_dict() | seen
 
-    about = {name: options.get(task, {}).get(name) for name in ("method", "max_vocab", "unknown", "unseen")}
-    told = {"task": task} | {name: value for name, value in about.items() if value is not None}
+    told = {"task": task} | _told(options.get(task, {}))
     found = [told | {"data": str(path)} | _flat(dict(judge_one(path))) for path in data]
     keep_scores(run, [plain({name: value for name, value in one.items() if name != "relations"}) for one in found])
     if as_json:
@@ -252,6 +252,13 @@ def _evaluate(
 
 
 evaluate = with_flags(guarded(_evaluate), pip_flags())
+
+
+def _told(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of a test beside its data, where the result does not: lists as text."""
+    about = {name: options.get(name) for name in ("method", "max_vocab", "unknown", "unseen")}
+    lists = {name: ", ".join(map(str, options.get(name) or ())) for name in ("known", "exclude", "fractions")}
+    return {name: value for name, value in (about | lists).items() if value not in (None, "")}
 
 
 def function(task: str) -> Any:

@@ -62,7 +62,7 @@ def _serve(
     folders = named_folders(runs)
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     with Catalog(folders, approximate, note) as catalog:
-        server = Server(make_app(catalog, limits, token, host), host, port)
+        server = Server(make_app(catalog, limits, token, host), host, port, limits.max_seconds)
         note(f"Serving {', '.join(folders)} at {server.address} (Ctrl-C ends it)")
         server.serve()
 

@@ -16,9 +16,7 @@ from any2vec.cli.output import details, guarded, note, print_json, show
 from any2vec.cli.run.flags import make_spec, model_flags
 from any2vec.cli.run.group import AsJson, Config, Inputs, Out, Quiet, check_out, model_group
 from any2vec.cluster.launch.join import is_first
-from any2vec.errors import InputError
 from any2vec.train.fit import train as fit_spec
-from any2vec.train.run_folder import has_table
 from any2vec.train.spec import Hooks, RunSpec
 from any2vec.train.task import Task
 from any2vec.units import duration, fraction, number, size
@@ -38,7 +36,6 @@ def train_command(task: Task, model: str) -> Any:
         spec = make_spec(task, model, inputs, out, config, values)
         if spec.run.out is None and task.needs_folder:
             check_out(None)
-        _check_budget(spec)
         with Bar(quiet or not is_first()) as bar:
             hooks = Hooks(progress=bar.record, stage=bar.stage)
             result = fit_spec(spec, hooks, time.perf_counter())
@@ -50,16 +47,6 @@ def train_command(task: Task, model: str) -> Any:
 
 
 train = model_group("train", "Train a model. `any2vec train MODEL --help` shows its options.", train_command)
-
-
-def _check_budget(spec: RunSpec) -> None:
-    """A run whose table is on disk goes on with its budget: without one, its work would be done again in memory."""
-    run = spec.run
-    if run.resume and run.out is not None and spec.storage.memory is None and has_table(run.out):
-        raise InputError(
-            f"{run.out} holds an unfinished run with its table on disk: go on with the --memory that it began with, or "
-            "start again with --overwrite."
-        )
 
 
 def _report(task: Task, spec: RunSpec, result: Any, as_json: bool, quiet: bool) -> None:
@@ -84,6 +71,8 @@ def _host_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         return []
     sent = sum(summary["bytes_by_kind"].values())
     if _is_layered(summary):
+        if summary["hosts"] == 1:
+            return []
         stripes = " + ".join(str(layers) for layers in summary["layers_by_host"])
         return [*_restart_lines(summary), ("hosts", f"{stripes} layers, {size(sent)} between them")]
     if "sync_servers" in summary:

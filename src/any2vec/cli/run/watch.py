@@ -35,6 +35,8 @@ _COLORS = {
     "lost": "red",
 }
 _OVER = ("ended", "stopped", "lost")
+_HEADINGS = {"words_per_s": "words/s", "duplicates": "twice", "reconnects": "retries"}
+"""of sources, so short that a terminal of 80 columns breaks none"""
 _MOST_ROWS = 12
 """of a table"""
 
@@ -187,7 +189,7 @@ def _sources(view: View) -> RenderableType | None:
         [source, *(_cell(details.get(name)) for name in names)]
         for source, details in list(sources.items())[:_MOST_ROWS]
     ]
-    return columns("", ["source", *(name.replace("_per_s", "/s").replace("_", " ") for name in names)], rows)
+    return columns("", ["source", *(_HEADINGS.get(name, name.replace("_", " ")) for name in names)], rows)
 
 
 def _cell(value: Any) -> str:

@@ -29,7 +29,7 @@ from any2vec.checks import check_number, check_whole, parse_json
 from any2vec.cluster import message
 from any2vec.cluster.launch.ending import REFUSED
 from any2vec.cluster.launch.processes import FOLDER, MOST_PROCESSES, RENDEZVOUS, run_processes
-from any2vec.cluster.launch.rendezvous import barrier
+from any2vec.cluster.launch.rendezvous import barrier, variable
 from any2vec.cluster.link import LinkModel
 from any2vec.cluster.torch_transport import SILENCE, TorchTransport
 from any2vec.cluster.transport import PATIENCE
@@ -60,8 +60,7 @@ def is_first() -> bool:
 
 def restarts() -> tuple[int, int]:
     """(how often torchrun's agent on this machine says that it has started hosts again, how often it may)."""
-    done, allowed = (os.environ.get(f"TORCHELASTIC_{name}") or 0 for name in ("RESTART_COUNT", "MAX_RESTARTS"))
-    return int(done), int(allowed)
+    return variable("TORCHELASTIC_RESTART_COUNT", "0"), variable("TORCHELASTIC_MAX_RESTARTS", "0")
 
 
 def join(
@@ -170,15 +169,10 @@ def _leaves(settings: dict[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[
 
 def _place() -> tuple[int, int]:
     """(rank, hosts) that the environment says."""
-    numbers = {}
-    for name in ("RANK", "WORLD_SIZE"):
-        text = os.environ.get(name, "")
-        if not text.isdecimal():
-            raise InputError(f"The variable {name} must be a whole number, as torchrun sets it; got {text!r}.")
-        numbers[name] = int(text)
-    check_whole("WORLD_SIZE", numbers["WORLD_SIZE"], 1, MOST_PROCESSES)
-    check_whole("RANK", numbers["RANK"], 0, numbers["WORLD_SIZE"] - 1)
-    return numbers["RANK"], numbers["WORLD_SIZE"]
+    rank, hosts = variable("RANK"), variable("WORLD_SIZE")
+    check_whole("WORLD_SIZE", hosts, 1, MOST_PROCESSES)
+    check_whole("RANK", rank, 0, hosts - 1)
+    return rank, hosts
 
 
 def _all_metadata(rank: int, hosts: int, mine: dict[str, str]) -> list[dict[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
 import time
 import uuid
@@ -17,8 +18,17 @@ from any2vec.errors import Any2VecError, HostError, InputError
 if TYPE_CHECKING:
     from torch.distributed import Store
 
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 _LOOK = 0.02
 _BACKLOG = 1024
+
+
+def variable(name: str, default: str = "") -> int:
+    """The number that a launcher has set in the environment. InputError: it is none, or is not written as one is."""
+    text = os.environ.get(name) or default
+    if not _NUMBER.fullmatch(text):
+        raise InputError(f"The variable {name} must be a whole number, as torchrun sets it (0, 1, ...); got {text!r}.")
+    return int(text)
 
 
 def barrier(rank: int, hosts: int, seconds: float) -> Attempt:
@@ -38,6 +48,7 @@ def barrier(rank: int, hosts: int, seconds: float) -> Attempt:
             method = os.environ[RENDEZVOUS]
             dist.init_process_group("gloo", init_method=method, rank=rank, world_size=hosts, timeout=limit)
             return Attempt()
+        _check_port(rank, hosts)
         common = _common_store(rank, hosts, limit)
         common.set_timeout(limit)
         attempt = Attempt(common if rank == 0 and _is_kept() else None)
@@ -51,6 +62,16 @@ def barrier(rank: int, hosts: int, seconds: float) -> Attempt:
 def _is_kept() -> bool:
     """Whether torchrun's agent serves the store, and may keep it for attempts after this one."""
     return os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+
+
+def _check_port(rank: int, hosts: int) -> None:
+    """Raise InputError unless MASTER_PORT is one at which others find rank 0; torch would listen at another, or wait.
+
+    Who is alone may leave the choice to the system: 0.
+    """
+    port = os.environ.get("MASTER_PORT", "")
+    if not _NUMBER.fullmatch(port) or not (hosts > 1) <= int(port) < 1 << 16:
+        raise _no_address(rank)
 
 
 def _common_store(rank: int, hosts: int, limit: timedelta) -> Store:
@@ -68,18 +89,20 @@ def _common_store(rank: int, hosts: int, limit: timedelta) -> Store:
 
 def _listener() -> socket.socket | None:
     """What listens at MASTER_ADDR; by itself torch's store would at every address of the machine, and asks nobody who
-    he is. None: torchrun serves the store, or the name may mean another address to hosts on other machines.
+    he is. None: torchrun serves the store, or the name may mean another address to hosts on other machines. localhost
+    (RFC 6761) does not; a machine's own name does, though many a machine resolves it to its loopback.
     """
-    address, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
-    is_one_machine = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
-    if _is_kept() or not port.isdecimal():
+    address, port = os.environ.get("MASTER_ADDR", ""), os.environ["MASTER_PORT"]
+    is_local = f".{address.lower()}".endswith(".localhost")
+    is_one_machine = is_local or os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
+    if _is_kept():
         return None
     try:
         flags = 0 if is_one_machine else socket.AI_NUMERICHOST
         family, _, _, _, place = socket.getaddrinfo(address, int(port), type=socket.SOCK_STREAM, flags=flags)[0]
         return socket.create_server(place[:2], family=family, backlog=_BACKLOG)
-    except (OSError, OverflowError) as error:
-        if getattr(error, "errno", None) == errno.EADDRINUSE:
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
             raise RuntimeError("EADDRINUSE") from error
         return None
 
@@ -120,11 +143,8 @@ def _explain(text: str, rank: int, hosts: int, seconds: float) -> Any2VecError:
     address, port = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT")
     if "EADDRINUSE" in text:
         return InputError(f"Port {port} (MASTER_PORT) is in use on the machine of rank {rank}; choose another one.")
-    if "variable" in text or "invalid literal" in text:
-        return InputError(
-            f"Rank {rank} has no valid rendezvous address (MASTER_ADDR={address!r}, MASTER_PORT={port!r}); "
-            "start it by torchrun, or set them to the address and a free port of rank 0's machine."
-        )
+    if "variable" in text:
+        return _no_address(rank)
     if "Unable to find address" in text:
         return InputError(f"GLOO_SOCKET_IFNAME={os.environ.get('GLOO_SOCKET_IFNAME')!r} is no network interface here.")
     if "client socket" in text or "Ping failed" in text or "ECONN" in text:
@@ -136,4 +156,12 @@ def _explain(text: str, rank: int, hosts: int, seconds: float) -> Any2VecError:
         return HostError(f"Rank {rank} waited {seconds:g} s and not all of the {hosts} hosts came; look at the others.")
     return HostError(
         f"Rank {rank} could not join the other hosts: {text.splitlines()[0] if text else 'no reason given'}"
+    )
+
+
+def _no_address(rank: int) -> InputError:
+    address, port = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT")
+    return InputError(
+        f"Rank {rank} has no valid rendezvous address (MASTER_ADDR={address!r}, MASTER_PORT={port!r}); "
+        "start it by torchrun, or set them to the address and a free port of rank 0's machine."
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from any2vec.data.graph.given_edges import GivenEdges
 from any2vec.data.io.files import BLOCK_BYTES, display, is_regular, read_blocks
-from any2vec.data.options import DELIMITERS, GraphOptions, ProgressCall
+from any2vec.data.options import DELIMITERS, GraphOptions, ProgressCall, chosen_columns, usual_columns
 from any2vec.data.vocab.found_texts import integer_rows, string_rows
 from any2vec.errors import DataError, InputError
 
@@ -27,7 +27,11 @@ _DECIMAL_COMMA = re.compile(rb"(?:[^,;]+;[^,;]+; *|-?\d+ +-?\d+ +)[-+]?\d+,\d+(?
 """a line whose third column is a number with a decimal comma, behind two split by semicolons, or integers by spaces"""
 WORDS_OF_SRC = {"src", "source", "from", "fromnodeid", "node1", "node_1", "id1", "id_1", "head", "head_id"}
 WORDS_OF_DST = {"dst", "target", "to", "tonodeid", "node2", "node_2", "id2", "id_2", "tail", "tail_id", "destination"}
+WORDS_OF_WEIGHT = ({"weight"}, {"weights"}, {"w"})
 """names of columns, in small letters"""
+_MOST_NAMES = 1000
+"""columns of a header that are looked at"""
+_LIKE_A_NUMBER = re.compile(rb"[-+.\d]")
 
 
 def text_blocks(name: str, progress: ProgressCall | None, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
@@ -79,6 +83,8 @@ class EdgeForm:
     has_weights: bool
     header: str = ""
     """the line that was taken as one"""
+    places: tuple[int, ...] = (0, 1, 2)
+    """columns of sources, targets and, if any, weights; from 0"""
 
 
 def read_edge_list(text: np.ndarray, name: str, options: GraphOptions) -> GivenEdges:
@@ -134,8 +140,10 @@ class EdgeReader:
         self.weights = []
         has_edges = False
         form = self.form
-        begins, ends = np.empty((_CHUNK_LINES, 3), np.int64), np.empty((_CHUNK_LINES, 3), np.int64)
-        counts, lines = np.empty(_CHUNK_LINES, np.int64), np.empty(_CHUNK_LINES, np.int64)
+        src_dst, width = list(form.places[:2]), 1 + max(2, *form.places)
+        num_lines = 3 * _CHUNK_LINES // width
+        begins, ends = np.empty((num_lines, width), np.int64), np.empty((num_lines, width), np.int64)
+        counts, lines = np.empty(num_lines, np.int64), np.empty(num_lines, np.int64)
         at = form.start
         while at < len(self.text):
             found, at = find_fields(self.text, at, form.delimiter, form.is_comment, begins, ends, counts, lines)
@@ -144,8 +152,9 @@ class EdgeReader:
             self._check_columns(counts[:found], lines)
             has_edges = True
             if form.has_weights:
-                self.weights.append(self._floats(begins[:found, 2], ends[:found, 2], lines))
-            yield begins[:found, :2].ravel(), ends[:found, :2].ravel(), lines
+                weight = form.places[2]
+                self.weights.append(self._floats(begins[:found, weight], ends[:found, weight], lines))
+            yield begins[:found, src_dst].ravel(), ends[:found, src_dst].ravel(), lines
         if not has_edges and not self.lines_before:
             raise DataError(NO_EDGES.format(self.name))
 
@@ -182,6 +191,12 @@ class EdgeReader:
         np.cumsum(lengths, out=offsets[1:])
         arena = np.empty(int(offsets[-1]), np.uint8)
         copy_fields(self.text, begins, ends, offsets, arena)
+        if (arena == 13).any():
+            field = int(np.searchsorted(offsets, np.argmax(arena == 13), side="right")) - 1
+            raise DataError(
+                f"{self._where(int(lines[field // 2]))}: the id {self._shown(int(begins[field]), int(ends[field]))} "
+                "has a carriage return in it; end lines by line feeds, which may follow them."
+            )
         strings = packed(offsets, arena)
         try:
             strings.validate(full=True)
@@ -236,8 +251,6 @@ def _split(rows: np.ndarray, keys: Any) -> tuple[np.ndarray, np.ndarray, Any]:
 
 def guess_form(text: np.ndarray, name: str, options: GraphOptions) -> EdgeForm:
     """Delimiter, header and columns, from the first lines."""
-    if options.use_columns is not None:
-        raise InputError(f"use_columns is for tables, and {name} is text, whose first columns are read; leave it out.")
     from any2vec.kernels.graph.edges import find_fields
 
     is_comment = np.zeros(256, np.uint8)
@@ -249,28 +262,34 @@ def guess_form(text: np.ndarray, name: str, options: GraphOptions) -> EdgeForm:
         raise DataError(
             f"{name} has carriage returns within its lines; end lines by line feeds, which may follow them."
         )
-    mark = DELIMITERS.get(options.delimiter, options.delimiter) if options.delimiter else guess_delimiter(sample)
+    mark = DELIMITERS.get(options.delimiter, options.delimiter) if options.delimiter else _guess_mark(sample)
     delimiter = 0 if mark == " " else ord(mark)
-    begins, ends = np.empty((len(sample), 3), np.int64), np.empty((len(sample), 3), np.int64)
+    width = min(_MOST_NAMES, 3 + sum(map(sample[0].count, (b" ", b"\t") if mark == " " else (mark.encode(),))))
+    begins, ends = np.empty((len(sample), width), np.int64), np.empty((len(sample), width), np.int64)
     counts, lines = np.empty(len(sample), np.int64), np.empty(len(sample), np.int64)
     found, _ = find_fields(text, 0, delimiter, is_comment, begins, ends, counts, lines)
     rows = [
-        [text[begins[line, field] : ends[line, field]].tobytes() for field in range(min(3, int(counts[line])))]
+        [text[begins[line, field] : ends[line, field]].tobytes() for field in range(min(width, int(counts[line])))]
         for line in range(found)
     ]
     if not rows:
         raise DataError(NO_EDGES.format(name))
-    has_header = _guess_header(rows) if options.header is None else options.header
+    places = _named_places(rows, name, options)
+    has_header = places is not None or (_guess_header(rows) if options.header is None else options.header)
+    places = places or (0, 1, 2)
     if has_header and found < 2:
         raise DataError(f"{name} holds a header but no edges; give at least one.")
     first = 1 if has_header else 0
     columns = int(counts[first])
-    if options.weighted and columns == 2:
-        where = 1 + int(np.count_nonzero(text[: int(lines[first])] == 10))
-        raise DataError(f"{name}, line {where}: no third column for the weight; add one or pass --no-weighted.")
-    has_weights = columns >= 3 and options.weighted is not False
+    has_weights = len(places) > 2 and columns > places[2] and options.weighted is not False
+    where = f"{name}, line {1 + int(np.count_nonzero(text[: int(lines[first])] == 10))}"
+    if columns <= max(places[:2]) and columns > 1:
+        raise DataError(f"{where}: {columns} columns, and the header names more; give every line the same.")
+    if options.weighted and not has_weights and columns > 1:
+        lacking = "no third column for the weight" if places == (0, 1, 2) else "no column named weight"
+        raise DataError(f"{where}: {lacking}; add one or pass --no-weighted (weighted=False).")
     header = sample[0].decode("utf-8", "replace")[:80] if has_header else ""
-    return EdgeForm(delimiter, is_comment, int(lines[first]), max(2, columns), has_weights, header)
+    return EdgeForm(delimiter, is_comment, int(lines[first]), max(2, columns), has_weights, header, places)
 
 
 def first_lines(text: np.ndarray, comment: str) -> list[bytes]:
@@ -298,24 +317,73 @@ def guess_delimiter(sample: list[bytes]) -> str:
     return " "
 
 
+def _guess_mark(sample: list[bytes]) -> str:
+    """As `guess_delimiter`; a table of pandas, whose index has no name, begins with it: `,source,target`."""
+    for mark in (b",", b";"):
+        named = sample[0].startswith(mark) and all(mark in line for line in sample)
+        if named and all(usual_columns(_names(sample[0].split(mark)), WORDS_OF_SRC, WORDS_OF_DST)):
+            return mark.decode()
+    return guess_delimiter(sample)
+
+
+def ends_and_weight(names: list[str], where: str, options: GraphOptions) -> tuple[list[str], str]:
+    """(names of the columns of sources and targets, that of weights): those that are chosen, else by usual names.
+
+    None of the ends where they bear no such names, and "" without weights.
+
+    Raises:
+        DataError: one that is chosen is not there.
+    """
+    chosen, usual = chosen_columns(options.use_columns, names, where), usual_columns(names, WORDS_OF_SRC, WORDS_OF_DST)
+    ends = chosen[:2] or (usual if all(usual) else [])
+    left = [name for name in names if name not in ends]
+    weights = [name for name in chosen[2:] if name in left] or usual_columns(left, *WORDS_OF_WEIGHT)
+    return ends, next(filter(None, weights), "")
+
+
+def _named_places(rows: list[list[bytes]], name: str, options: GraphOptions) -> tuple[int, ...] | None:
+    """Columns of sources, targets and, if any, weights, by the names in the first line; None: it does not name them.
+
+    Unless a header is asked for, a name that comes again is that of a node.
+    """
+    if options.header is False:
+        if options.use_columns is not None:
+            raise InputError(f"use_columns names columns by the header, and {name} is read without; leave one out.")
+        return None
+    names = _names(rows[0])
+    ends, weight = ends_and_weight(names, name, options)
+    chosen = [one for one in (*ends, weight) if one]
+    if not ends:
+        return None
+    if twice := next((one for one in chosen if names.count(one) > 1), None):
+        raise DataError(f"{name} has two columns named {twice!r} in its header; rename one.")
+    places = tuple(names.index(one) for one in chosen)
+    if options.header is None and options.use_columns is None:
+        known = {rows[0][place] for place in places[:2]}
+        if any(row[place] in known for row in rows[1:] for place in places[:2] if place < len(row)):
+            return None
+    return (0, 1, 2) if places == (0, 1) and options.use_columns is None else places
+
+
+def _names(fields: list[bytes]) -> list[str]:
+    return [field.strip(b'" ').decode("utf-8", "replace") for field in fields]
+
+
 def _guess_header(rows: list[list[bytes]]) -> bool:
     if len(rows) < 2 or len(rows[0]) < 2:
         return False
     first, second = rows[0], rows[1:]
-    if not any(map(_is_number, first[:2])) and all(all(map(_is_number, row[:2])) for row in second):
+    if not any(map(is_number, first[:2])) and all(all(map(is_number, row[:2])) for row in second):
         return True
-    if (
-        not any(map(_is_number, first))
-        and len(first) > 2
-        and all(len(row) > 2 and _is_number(row[2]) for row in second)
-    ):
-        return True
-    names = [word.strip(b'"').decode("utf-8", "replace").lower() for word in first[:2]]
-    comes_again = any(field in first[:2] for row in second for field in row[:2])  # then it is the name of a node
-    return names[0] in WORDS_OF_SRC and names[1] in WORDS_OF_DST and not comes_again
+    return (
+        len(first) > 2
+        and not any(map(is_number, first[:3]))
+        and not _LIKE_A_NUMBER.match(first[2])  # as `1,5` is
+        and all(len(row) > 2 and is_number(row[2]) for row in second)
+    )
 
 
-def _is_number(field: bytes) -> bool:
+def is_number(field: bytes) -> bool:
     try:
         float(field)
     except ValueError:

@@ -9,7 +9,7 @@ import numpy as np
 
 from any2vec.data.graph.given_edges import GivenEdges
 from any2vec.data.graph.graph import MAX_NODES
-from any2vec.data.options import GraphOptions
+from any2vec.data.options import LINE_OPTIONS, GraphOptions, check_unset
 from any2vec.data.vocab.found_texts import integer_keys, integer_rows, string_rows
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import DataError, InputError
@@ -22,11 +22,17 @@ def read_object(source: Any, options: GraphOptions) -> GivenEdges:
     """The edges of an object, recognized by its attributes (no library is imported for the test).
 
     Raises:
-        InputError: it is of no known kind.
+        InputError: it is of no known kind, or an option is for text.
         DataError: an edge or weight is not legal.
     """
+    check_unset(options, (*LINE_OPTIONS, "use_columns"), f"the graph is in memory ({type(source).__name__})")
     if hasattr(source, "tocoo") and hasattr(source, "shape"):
         return _from_matrix(source, "The matrix", options)
+    if hasattr(type(source), "to_homogeneous"):
+        raise InputError(
+            "HeteroData has edges of several types, and walks take those of one; give data.to_homogeneous(), or "
+            "data[TYPE].edge_index of one type."
+        )
     if hasattr(source, "edge_index"):
         return _from_pyg(source, options)
     if hasattr(source, "edges") and hasattr(source, "nodes") and hasattr(source, "is_directed"):
@@ -34,12 +40,22 @@ def read_object(source: Any, options: GraphOptions) -> GivenEdges:
     if isinstance(source, tuple) and len(source) in (2, 3) and all(_is_column(part) for part in source):
         return _from_columns(source, "The arrays", options)
     if hasattr(source, "detach"):
+        if str(source.layout) != "torch.strided":
+            raise InputError(
+                "A sparse tensor is no list of edges; give (*matrix.to_sparse_coo().coalesce().indices(), its values) "
+                "as a tuple of arrays, or a SciPy sparse matrix."
+            )
         is_index, source = source.ndim == 2 and len(source) == 2, _numpy(source)
         if is_index:
             return _from_columns(tuple(source), "The edge_index", options)
     is_index = isinstance(source, np.ndarray) and source.ndim == 2 and len(source) == 2 and source.dtype.kind in "iu"
     if is_index and source.shape[1] not in (2, 3):
         return _from_columns(tuple(source), "The edge_index", options)
+    if is_index and not (source.shape[1] == 2 and (source == source.T).all()):
+        raise InputError(
+            f"An array of 2 x {source.shape[1]} integers may be an edge_index or two edges; give an edge_index as "
+            "tuple(array), edges as array.tolist()."
+        )
     if isinstance(source, np.ndarray) and source.ndim == 2 and source.shape[1] in (2, 3):
         columns = [source[:, column] for column in range(source.shape[1])]
         if source.dtype.kind == "f":

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.graph.edge_list import WORDS_OF_DST, WORDS_OF_SRC
+from any2vec.data.graph.edge_list import ends_and_weight
 from any2vec.data.graph.edge_objects import checked_weights
 from any2vec.data.graph.given_edges import GivenEdges
 from any2vec.data.io.arrow import TableReader, is_text, pa
-from any2vec.data.options import GraphOptions, chosen_columns, usual_columns
+from any2vec.data.options import LINE_OPTIONS, GraphOptions, check_unset
 from any2vec.data.vocab.found_texts import integer_rows, string_rows
 from any2vec.errors import DataError
 
-_WEIGHT = ("weight", "weights", "w")
 _BATCH_ROWS = 1 << 20
 
 
@@ -51,24 +50,28 @@ def choose_columns(schema: Any, name: str, options: GraphOptions) -> list[str]:
     """The columns of sources, targets and, where they are read, weights.
 
     Raises:
-        DataError: there are none, or of the wrong type.
+        DataError: there are none, or of the wrong type. InputError: an option is for text.
     """
+    check_unset(options, LINE_OPTIONS, f"{name} is a table")
     names = list(schema.names)
     if len(names) != len(set(names)):
         raise DataError(f"{name} has two columns of the same name; rename one.")
     if len(names) < 2:
         raise DataError(f"{name} has {len(names)} column; an edge needs two: src and dst.")
-    chosen, usual = chosen_columns(options.use_columns, names, name), usual_columns(names, WORDS_OF_SRC, WORDS_OF_DST)
-    ends = chosen[:2] or (usual if all(usual) else names[:2])
+    named, weight = ends_and_weight(names, name, options)
+    ends = named or names[:2]
     for column in ends:
         kind = schema.field(column).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if not (pa.types.is_integer(kind) or is_text(kind)):
-            raise DataError(f"{name} has {kind} in column {column}; ids are integers or strings.")
-    weight = next((column for column in chosen[2:] or _WEIGHT if column in names and column not in ends), None)
-    if options.weighted and weight is None:
+            advice = (
+                " Where pandas made floats of them, ids are missing: leave those rows out, and use .astype(int)."
+                if pa.types.is_floating(kind) else ""
+            )  # fmt: skip
+            raise DataError(f"{name} has {kind} in column {column}; ids are integers or strings.{advice}")
+    if options.weighted and not weight:
         raise DataError(f"{name} has no column named weight; rename it or pass --no-weighted (weighted=False).")
-    if weight is None or options.weighted is False:
+    if not weight or options.weighted is False:
         return ends
     kind = schema.field(weight).type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):

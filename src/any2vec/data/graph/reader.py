@@ -13,7 +13,7 @@ from any2vec.data.graph.edge_list import EdgeForm, EdgeReader
 from any2vec.data.graph.given_edges import GivenEdges
 from any2vec.data.graph.graph import MAX_NODES, Graph
 from any2vec.data.io.files import STDIN, content_hash, display, expand_inputs, form_of, is_regular, is_table
-from any2vec.data.options import GraphOptions, ProgressCall
+from any2vec.data.options import LINE_OPTIONS, GraphOptions, ProgressCall, check_unset
 from any2vec.data.vocab.found_texts import integer_keys
 from any2vec.errors import DataError, InputError, StorageError
 from any2vec.types import Stage, as_reading
@@ -21,7 +21,7 @@ from any2vec.types import Stage, as_reading
 if TYPE_CHECKING:
     from any2vec.data.graph.graph import Graph
 
-READER_VERSION = 4
+READER_VERSION = 5
 """counts up when the same bytes would give another graph, so that caches are not trusted"""
 
 
@@ -176,9 +176,10 @@ def read_matrix_market(text: np.ndarray, name: str, options: GraphOptions) -> Gi
     """The edges of the bytes (uint8) of a Matrix Market file; the keys are "0", "1", ... (rows are numbered from 1).
 
     Raises:
-        DataError: the banner, the sizes or an entry are not legal.
+        DataError: the banner, the sizes or an entry are not legal. InputError: an option is for edge lists.
     """
     shown = display(name)
+    check_unset(options, (*LINE_OPTIONS, "use_columns"), f"{shown} is Matrix Market, which says so itself")
     has_values, is_symmetric = _banner(text, shown)
     is_comment = np.zeros(256, np.uint8)
     is_comment[ord("%")] = 1

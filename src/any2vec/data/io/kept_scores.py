@@ -15,8 +15,12 @@ from any2vec.data.io.storage import atomic_file
 from any2vec.errors import StorageError
 
 FILE = "evaluation.jsonl"
-_OPTIONS = ("method", "score", "max_vocab", "k", "unknown", "unseen")
+_OPTIONS = (
+    "method", "score", "max_vocab", "k", "unknown", "unseen", "known", "exclude", "fractions", "shuffles", "seed",
+)  # fmt: skip
 """what makes two scores of a task on the same data different tests"""
+_SPOKEN = ("method", "score", "unknown")
+"""those whose values need no name"""
 
 
 def keep_scores(run: Path, found: Sequence[Mapping[str, Any]]) -> None:
@@ -64,7 +68,7 @@ def _unlike(one: Mapping[str, Any], scores: Sequence[Mapping[str, Any]]) -> Iter
     for name in _OPTIONS:
         value = one.get(name)
         if value is not None and any(other.get(name) != value for other in others):
-            yield value if isinstance(value, str) else f"{name} {value}"
+            yield str(value) if name in _SPOKEN else f"{name} {value}"
 
 
 def _short(path: str, paths: set[str]) -> str:

@@ -20,6 +20,7 @@ from any2vec.data.io.files import (
     read_blocks,
     text_form,
 )
+from any2vec.data.options import check_unset
 from any2vec.data.text.normalize import Normalizer, TextOptions
 from any2vec.data.text.sequences import Sentences, array_blocks, exact_piece, read_arrays
 from any2vec.errors import DataError
@@ -179,6 +180,7 @@ class Encoding:
     def _add_ids(self, name: str, blocks: Iterator[np.ndarray]) -> None:
         from any2vec.data.text.encoder import IdEncoder
 
+        check_unset(self.options, ("lowercase", "token_pattern"), f"{display(name)} holds integers")
         if self._encoder is None:
             self._encoder = IdEncoder(self.writer)
         if not isinstance(self._encoder, IdEncoder):

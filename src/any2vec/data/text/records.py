@@ -67,6 +67,8 @@ class RecordColumn:
             )
         if self._column not in names:
             raise DataError(f"{self.name} has no column {self._column!r}; its columns are: {listed}.")
+        if names.count(self._column) > 1:
+            raise DataError(f"{self.name} has {names.count(self._column)} columns named {self._column!r}; rename one.")
 
     # ---- CSV and TSV
 

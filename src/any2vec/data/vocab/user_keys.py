@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,23 +32,31 @@ def key_meta(keys: Sequence[Any]) -> dict[str, Any]:
     return {INTEGERS: True} if getattr(keys, "are_integers", False) else {}
 
 
+_WALKED = (MutableSequence, str, bytes, memoryview, range)
+"""sequences that are no lazily decoded keys"""
+
+
 class UserKeys(Sequence[Key]):
     """N distinct keys, by row. Asked for a key, 5 and "5" are the same; given out, they are of the source's type.
 
     Args:
-        keys: strings (which may be decoded lazily: nothing walks them before the first look-up), or integers of int64.
+        keys: strings, or integers of int64, in any ordered collection (a list, an array, a column). Those
+            that a sequence decodes lazily are walked by nothing before the first look-up.
         are_integers: whether strings are the decimal text of integers; None: as the keys say themselves.
 
     Raises:
-        InputError: they are neither strings nor integers, or some of both.
+        InputError: they are neither strings nor integers, or some of both; a set, whose order nobody knows.
     """
 
-    def __init__(self, keys: Sequence[Any] | np.ndarray, are_integers: bool | None = None) -> None:
+    def __init__(self, keys: Iterable[Any], are_integers: bool | None = None) -> None:
         self.names: Sequence[str]
         """as they are kept"""
         self.are_integers = bool(getattr(keys, "are_integers", False) if are_integers is None else are_integers)
         self._rows: dict[str, int] | None = None
-        keys = keys.tolist() if hasattr(keys, "tolist") else list(keys) if isinstance(keys, range) else keys
+        if isinstance(keys, set | frozenset):
+            raise InputError("keys are rows in order, which a set has not; give a list, such as sorted(keys).")
+        if not isinstance(keys, Sequence) or (isinstance(keys, _WALKED) and not isinstance(keys, list)):
+            keys = listed(keys)
         if isinstance(keys, UserKeys):
             self.names, self._rows = keys.names, keys._rows
         elif not isinstance(keys, list | tuple) or all(isinstance(key, str) for key in keys):
@@ -100,15 +108,21 @@ class UserKeys(Sequence[Key]):
 
     def rows(self, keys: Iterable[Any]) -> np.ndarray:
         """Rows of many keys (a list, an array, a column of a frame, a tensor), int64; -1: it is not there."""
-        keys = keys.tolist() if hasattr(keys, "tolist") else keys
         known = self.by_name()
-        return np.fromiter((known.get(text_of(key), -1) for key in keys), dtype=np.int64)  # type: ignore[arg-type]
+        return np.fromiter((known.get(text_of(key), -1) for key in listed(keys)), dtype=np.int64)  # type: ignore[arg-type]
 
 
 def listed(keys: Iterable[Any]) -> list[Any]:
-    """Keys of any collection (an array, a column of pandas, Polars or Arrow, a tensor) as Python's own values."""
+    """Keys of any collection (an array, a column of pandas, Polars or Arrow, a tensor) as Python's own values.
+
+    Raises:
+        InputError: it is one value, such as a string, or bytes.
+    """
     own = next((getattr(keys, name) for name in ("tolist", "to_pylist", "to_list") if hasattr(keys, name)), None)
-    return list(keys if own is None else own())
+    found = keys if own is None else own()
+    if isinstance(found, str | bytes | bytearray) or not isinstance(found, Iterable):
+        raise InputError(f"keys are a list, an array or a column of strings or of integers; got {keys!r:.80}.")
+    return list(found)
 
 
 def _integer(name: str) -> int:

@@ -13,7 +13,8 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.evaluate.graph.logistic import fit_logistic
 from any2vec.evaluate.graph.scores import ranks_among
-from any2vec.evaluate.graph.split import Split, read_train_pairs, split_graph
+from any2vec.evaluate.graph.split import Split, split_graph
+from any2vec.evaluate.graph.train_edges import read_train_pairs
 
 __all__ = ["SCORES", "LinksResult", "Split", "evaluate_links", "split_graph"]
 

@@ -14,13 +14,14 @@ from any2vec.checks import MAX_SEED, check_whole
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
 from any2vec.evaluate.graph.logistic import fit_logistic
-from any2vec.evaluate.reading import read_lines
+from any2vec.evaluate.reading import fields_of, mark_of, read_lines
 
 MOST_SHUFFLES = 10_000
 FRACTIONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _FEWEST_ENDS = 10
 _SHARE_OF_ENDS = 0.9
 """of what stands second on the lines of a file of labels, that may be nodes: more are edges' other ends"""
+_INTEGER = re.compile(r"-?\d{1,18}")
 _HEADER_FIRST = {"node", "id", "node_id", "nodeid", "vertex", "user", "name", "key"}
 _HEADER_LAST = {"label", "labels", "class", "classes", "group", "groups", "target", "category"}
 
@@ -60,22 +61,23 @@ class NodesResult:
 def read_labels(path: Path, known: Embeddings | None = None) -> tuple[list[str], list[str], np.ndarray]:
     """Nodes in order of appearance, label names sorted (as numbers where all are), and who has which, bool (N, L).
 
-    Lines `node label`, `node label label …`, or several lines a node; tab, comma or blanks as on the first line;
-    `#` comments and a header (`id,label`) skipped. A first node of `known` embeddings is no header.
+    Lines `node label`, `node label label …`, or several lines a node; tab, comma or blanks as on the first line, and
+    with tab or comma quotes as of CSV; `#` comments and a header (`id,label`) skipped. A first node of `known`
+    embeddings is no header, and an unknown one is, of any words, before a known one, if nothing else has its label.
     """
     pairs: list[tuple[str, str]] = []
     seconds: list[str] = []
-    split = None
+    is_first, mark = True, None
     for number, line in read_lines(path):
         if line.startswith("#"):
             continue
-        is_first = split is None
-        if split is None:
-            split = re.compile("\t" if "\t" in line else "," if "," in line else r"\s+").split
-        node, *labels = [field.strip() for field in split(line.strip(" \n"))]
+        mark = mark_of(line) if is_first else mark
+        node, *labels = fields_of(line.strip(" \n"), mark)
         labels = [label for label in labels if label]
         looks_named = node.lower() in _HEADER_FIRST or (labels and labels[-1].lower() in _HEADER_LAST)
-        if is_first and looks_named and (known is None or node not in known):
+        is_header = is_first and looks_named and (known is None or node not in known)
+        is_first = False
+        if is_header:
             continue
         if not node or not labels:
             raise DataError(f"{path.name}, line {number:,}: expected `node label` (or more labels), got {line[:60]!r}.")
@@ -85,6 +87,7 @@ def read_labels(path: Path, known: Embeddings | None = None) -> tuple[list[str],
         raise DataError(f"{path.name}: there are no labels in it.")
     if known is not None:
         _check_no_edges(path, len({node for node, _ in pairs}), set(seconds[1:]), known)
+        pairs = pairs[_header_size(pairs, known) :]
     nodes = {node: row for row, node in enumerate(dict.fromkeys(node for node, _ in pairs))}
     found = {label for _, label in pairs}
     names = in_order(found)
@@ -93,6 +96,16 @@ def read_labels(path: Path, known: Embeddings | None = None) -> tuple[list[str],
     for node, label in pairs:
         truth[nodes[node], column[label]] = True
     return list(nodes), names, truth
+
+
+def _header_size(pairs: list[tuple[str, str]], known: Embeddings) -> int:
+    """How many of the pairs (node, label) are a first line that names columns: its node is no key and no number, the
+    next one is a key, and its last label comes nowhere else."""
+    first = pairs[0][0]
+    size = next((place for place, (node, _) in enumerate(pairs) if node != first), 0)
+    if not size or first in known or _INTEGER.fullmatch(first) or pairs[size][0] not in known:
+        return 0
+    return size if pairs[size - 1][1] not in {label for _, label in pairs[size:]} else 0
 
 
 def _check_no_edges(path: Path, num_nodes: int, seconds: set[str], known: Embeddings) -> None:
@@ -113,7 +126,7 @@ def _check_no_edges(path: Path, num_nodes: int, seconds: set[str], known: Embedd
 def in_order(names: Iterable[str]) -> list[str]:
     """Names of classes sorted, as numbers where all are."""
     known = list(names)
-    return sorted(known, key=int if all(re.fullmatch(r"-?\d{1,18}", name) for name in known) else None)
+    return sorted(known, key=int if all(map(_INTEGER.fullmatch, known)) else None)
 
 
 def f1_scores(truth_NL: np.ndarray, predicted_NL: np.ndarray) -> tuple[float, float]:

@@ -13,7 +13,6 @@ Letters: N nodes, E edges, T test edges, K ranking negatives a test edge.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +22,8 @@ import numpy as np
 from any2vec.checks import MAX_SEED, check_whole
 from any2vec.data.io.npy import load_npy
 from any2vec.data.io.storage import atomic_folder, check_folder_free, read_meta, write_json
-from any2vec.data.options import GraphOptions
-from any2vec.errors import DataError, FormatError, InputError
+from any2vec.errors import FormatError, InputError
+from any2vec.evaluate.graph.train_edges import edge_lines
 from any2vec.formats.vocabulary import LineKeys, read_vocabulary, write_vocabulary
 from any2vec.sampling.links import CANDIDATES, RANKED, LinkData
 from any2vec.types import Csr
@@ -192,30 +191,6 @@ def _spare(
     return np.flatnonzero(is_one_E & ~is_needed_E & ~is_needed_E[mate_E]), int(is_one_E.sum())
 
 
-def _stands_in_a_line(key: str) -> bool:
-    return (
-        bool(key)
-        and key == key.strip()
-        and key[0] not in GraphOptions.comment
-        and not any(mark in key for mark in "\t\n\r")
-    )
-
-
-def _edge_lines(graph: Graph, src: np.ndarray, dst: np.ndarray, weights: np.ndarray | None) -> Iterator[bytes]:
-    keys = list(graph.keys)
-    bad = next((key for key in keys if not _stands_in_a_line(key)), None)
-    if bad is not None:
-        raise InputError(
-            f"node {bad!r} cannot stand in an edge list (empty, a tab, a line end, or # or % in front); rename it."
-        )
-    for start in range(0, len(src), 65536):
-        part = slice(start, start + 65536)
-        columns = [[keys[row] for row in src[part].tolist()], [keys[row] for row in dst[part].tolist()]]
-        if weights is not None:
-            columns.append([f"{weight:.9g}" for weight in weights[part].tolist()])
-        yield "".join("\t".join(line) + "\n" for line in zip(*columns, strict=True)).encode()
-
-
 def split_graph(
     graph: Graph | str | Path,
     out: str | Path,
@@ -295,7 +270,7 @@ def split_graph(
     }
     with atomic_folder(Path(out), overwrite, FORMAT) as folder:
         with (folder / "train.edges").open("wb") as file:
-            file.writelines(_edge_lines(graph, src[in_train], dst[in_train], weights))
+            file.writelines(edge_lines(graph.keys, src[in_train], dst[in_train], weights))
         with (folder / "nodes.tsv").open("wb") as file:
             write_vocabulary(file, graph.keys, None)
         for name, array in (("test", test), ("negatives", pairs), ("ranking", ranking)):
@@ -414,16 +389,3 @@ def _sources(
         test[stuck] = test[stuck, ::-1]
         ranking[stuck] = free.partners(test[stuck, 0], negatives, rng)
     return test, ranking
-
-
-def read_train_pairs(split: Split) -> np.ndarray:
-    """The training edges as rows of nodes.tsv, int64 (E, 2). DataError for a line that names another node."""
-    row = {key: index for index, key in enumerate(split.keys)}
-    pairs = []
-    with split.train_edges.open(encoding="utf-8", newline="\n") as file:
-        for number, line in enumerate(file, 1):
-            fields = line.rstrip("\n").split("\t")
-            if len(fields) < 2 or fields[0] not in row or fields[1] not in row:
-                raise DataError(f"train.edges, line {number:,}: not an edge between nodes of nodes.tsv.")
-            pairs.append((row[fields[0]], row[fields[1]]))
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2)

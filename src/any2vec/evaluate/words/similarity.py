@@ -13,7 +13,7 @@ from any2vec.data.io.files import is_table
 from any2vec.embeddings import Embeddings
 from any2vec.encoders.encoder import make_possible
 from any2vec.errors import DataError, InputError
-from any2vec.evaluate.reading import read_lines, rows_of_words
+from any2vec.evaluate.reading import fields_of, mark_of, read_lines, rows_of_words
 from any2vec.formats.norms import unit_rows
 
 PROTOCOL = "Spearman correlation (ranks of ties averaged) of cosine with the human score, over the covered pairs"
@@ -64,18 +64,20 @@ def spearman(first: np.ndarray, second: np.ndarray) -> float | None:
 
 
 def read_pairs(path: Path) -> tuple[list[str], list[str], np.ndarray]:
-    """The words and scores of `word1 word2 score` lines (tab, comma or blanks; a header is skipped, further columns
-    ignored). DataError names the line that is none."""
+    """The words and scores of `word1 word2 score` lines (tab, comma or blanks, with the first two quotes as of CSV; `#`
+    comments and a header in front are skipped, further columns ignored). DataError names the line that is none."""
+    may_be_header = True
     first: list[str] = []
     second: list[str] = []
     scores: list[float] = []
     for number, line in read_lines(path):
-        fields = line.split("\t") if "\t" in line else line.split(",") if "," in line else line.split()
-        fields = [field.strip() for field in fields]
+        fields = fields_of(line, mark_of(line))
         try:
             score = float(fields[2])
         except (IndexError, ValueError):
-            if not scores and (number == 1 or line.startswith("#")):
+            is_comment = line.startswith("#")
+            if not scores and (may_be_header or is_comment):
+                may_be_header &= is_comment
                 continue
             raise DataError(
                 f"{path.name}, line {number:,}: expected `word1<TAB>word2<TAB>score`, got {line[:60]!r}."

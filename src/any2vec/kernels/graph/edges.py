@@ -1,6 +1,6 @@
 """Lines of an edge list become fields, integers and floats, a chunk of lines at a time.
 
-Letters: B bytes of the text, L data lines of a chunk, F fields.
+Letters: B bytes of the text, L data lines of a chunk, C columns of a line that are kept, F fields.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ def find_fields(
     start: int,
     delimiter: int,
     is_comment: np.ndarray,
-    begins_L3: np.ndarray,
-    ends_L3: np.ndarray,
+    begins_LC: np.ndarray,
+    ends_LC: np.ndarray,
     counts_L: np.ndarray,
     lines_L: np.ndarray,
 ) -> tuple[int, int]:
     """Cut data lines from byte `start` on into fields, until the text or the chunk ends.
 
     delimiter: a byte, or 0 for runs of spaces and tabs; is_comment: uint8 (256,), 1 for a byte that begins a comment
-    line. The first three fields of each line go to begins and ends, int64 (L, 3), spaces and double quotes around them
+    line. The first C fields of each line go to begins and ends, int64 (L, C), spaces and double quotes around them
     stripped; counts int64 (L,) has the number of fields, empty ones at the end left out; lines int64 (L,) the byte
     where the line begins. Returns (data lines found, first byte not done).
     """
@@ -77,9 +77,9 @@ def find_fields(
             if delimiter != 0 and end - begin >= 2 and text_B[begin] == _QUOTE and text_B[end - 1] == _QUOTE:
                 begin += 1
                 end -= 1
-            if field < 3:
-                begins_L3[found, field] = begin
-                ends_L3[found, field] = end
+            if field < begins_LC.shape[1]:
+                begins_LC[found, field] = begin
+                ends_LC[found, field] = end
             field += 1
             if end > begin:
                 count = field

@@ -85,7 +85,7 @@ class Recommender:
         wanted = "exclude takes interactions (a file, a table, a list of (user, item)) or a list of items"
         try:
             given = listed(exclude)
-        except TypeError:
+        except InputError:
             raise InputError(f"{wanted}, got {exclude!r:.80}.") from None
         items = [item for item in given if text_of(item) is not None]
         if not given:

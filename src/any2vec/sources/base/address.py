@@ -46,7 +46,8 @@ def parse_address(text: str) -> Address:
         InputError: it is none.
     """
     if is_crawl(text):
-        return Address(kind="crawl", text=text, name=text.partition("#")[0], path=text.removeprefix(CRAWL))
+        name = without_secrets(text.partition("#")[0])
+        return Address(kind="crawl", text=text, name=name, path=text.removeprefix(CRAWL))
     if text == "-":
         return Address(kind="stdin", text=text, name="-")
     found = _SCHEME.match(text)
@@ -59,17 +60,17 @@ def parse_address(text: str) -> Address:
         return parse_address(text[len("file://") :])
     if kind not in SCHEMES:
         raise InputError(f"The scheme of a source is one of {', '.join(SCHEMES)}, got {found[1]!r}; give {_ALLOWED}.")
-    address = _parse_server(text, kind)
+    address, shown = _parse_server(text, kind), _shown(text, kind)
     if kind == "unix":
         if not address.path.startswith("/") or address.host:
-            raise InputError(f"A Unix socket is unix:///PATH with three slashes, got {address.name!r}.")
+            raise InputError(f"A Unix socket is unix:///PATH with three slashes, got {shown}.")
         return address
     if not address.host:
-        raise InputError(f"{address.name!r} names no host; give {_form(kind)}.")
+        raise InputError(f"{shown} names no host; give {_form(kind)}.")
     if kind == "tcp" and (not address.port or address.path):
-        raise InputError(f"A TCP source is tcp://HOST:PORT and no path, got {address.name!r}.")
+        raise InputError(f"A TCP source is tcp://HOST:PORT and no path, got {shown}.")
     if kind in ("kafka", "redis", "rediss") and not address.path:
-        raise InputError(f"{address.name!r} does not say what to read; give {_form(kind)}.")
+        raise InputError(f"{shown} does not say what to read; give {_form(kind)}.")
     return address
 
 
@@ -82,7 +83,13 @@ def without_secrets(text: str) -> str:
         return f"//{user}:***@" if colon else "//***@"
 
     secret = r"(?i)([?&][^=&]*(?:key|token|secret|passw|pwd|auth|sig)[^=&]*=)[^&#]*"
-    return re.sub(secret, r"\1***", re.sub(r"//([^/?@]*)@", masked, text, count=1))
+    return re.sub(secret, r"\1***", re.sub(r"//([^/?#]*)@", masked, text, count=1))  # up to the last @, as urlsplit
+
+
+def _shown(text: str, kind: str) -> str:
+    """An address in a refusal. Not where an @ stands behind the host: a password may hold what ends that."""
+    name = without_secrets(text)
+    return f"What begins with {kind}://" if "@" in re.split("[/?#]", name + "///", maxsplit=3)[3] else repr(name)
 
 
 def is_crawl(address: object) -> bool:
@@ -97,7 +104,7 @@ def _form(kind: str) -> str:
 
 def _parse_server(text: str, kind: str) -> Address:
     is_http = kind in ("http", "https")
-    hosts, name = "", without_secrets(text)
+    hosts, name, shown = "", without_secrets(text), _shown(text, kind)
     try:
         parts = urlsplit(text)
         if kind == "kafka" and "," in parts.netloc:  # several brokers: each HOST:PORT
@@ -106,16 +113,21 @@ def _parse_server(text: str, kind: str) -> Address:
         port = parts.port or 0
         host = parts.hostname or ""
     except ValueError as error:
-        raise InputError(f"{name!r} is no address ({error}); give {_form(kind)}.") from error
+        why = "" if "@" in text else f" ({error})"
+        escape = "; in a password, write / as %2F, ? as %3F and # as %23" if "@" in text else ""
+        raise InputError(
+            f"{shown} is no address{why}; give {_form(kind)}{escape}."
+        ) from None  # it may quote a password
     if "#" in text and not is_http:
-        raise InputError(f"{name!r} holds a #, and {kind}:// addresses have no fragment; write it as %23.")
+        raise InputError(f"{shown} holds a #, and {kind}:// addresses have no fragment; write it as %23.")
     if re.search(r"[\x00-\x20\x7f]", text):
-        raise InputError(f"{name!r} holds a space or a control character; write it as %20 and so on.")
+        raise InputError(f"{shown} holds a space or a control character; write it as %20 and so on.")
     options = {} if is_http else dict(parse_qsl(parts.query, keep_blank_values=True))
     unknown = set(options) - _OPTIONS.get(kind, set())
     if unknown:
         known = ", ".join(sorted(_OPTIONS.get(kind, set()))) or "none"
-        raise InputError(f"{kind}:// sources know these options behind ?: {known}; got {min(unknown)!r} in {name!r}.")
+        got = "others" if "@" in text.partition("?")[2] else repr(min(unknown))
+        raise InputError(f"{kind}:// sources know these options behind ?: {known}; got {got} in {shown}.")
     path = parts.path if is_http else unquote(parts.path) if kind == "unix" else unquote(parts.path.strip("/"))
     return Address(
         kind=kind, text=text, name=name, host=hosts or host, port=port, path=path,

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 from any2vec.errors import Any2VecError, InputError
@@ -18,6 +19,8 @@ from any2vec.sources.base.source import Source
 MOST_BYTES = 4 << 20
 """bytes that wait for a source, by default"""
 _ENDING = 2.0
+"""seconds that readers have to end, each anew where something comes of one that cannot be asked again"""
+_LONGEST_ENDING = 30.0
 
 
 class _Worker:
@@ -61,7 +64,10 @@ class Inflow:
         self._condition = threading.Condition()
         """notifies who takes; the reader of each queue waits at `_room`"""
         self._room = threading.Condition(self._condition._lock)  # type: ignore[attr-defined]
-        self._is_closed = False
+        self._is_closed = self._is_left = False
+        """`_is_left`: nobody waits for readers any more"""
+        self._until = 0.0
+        """when those that are closed are left behind"""
         self._turn = 0
         self._threads = [
             threading.Thread(target=self._read, args=(worker,), name=f"source {worker.source.name}", daemon=True)
@@ -136,11 +142,15 @@ class Inflow:
             worker.source.close()
         with self._condition:
             self._is_closed = True
+            self._until = time.monotonic() + _ENDING
             self._room.notify_all()
             self._condition.notify_all()
-        until = time.monotonic() + _ENDING
+        last = time.monotonic() + _LONGEST_ENDING
         for thread in self._threads:
-            thread.join(max(0.0, until - time.monotonic()))
+            while thread.is_alive() and (left := min(self._until, last) - time.monotonic()) > 0:
+                thread.join(left)
+        with self._condition:
+            self._is_left = True
 
     def _take(self, worker: _Worker) -> LineBatch:
         batch = worker.waiting.popleft()
@@ -151,12 +161,14 @@ class Inflow:
         return batch
 
     def _read(self, worker: _Worker) -> None:
-        """A reader's thread."""
+        """A reader's thread. What cannot be asked for again is read up to the source's own end, for `drain`."""
         batches: Iterator[LineBatch | None] = iter(())
         try:
             batches = worker.source.batches(worker.position)
             for batch in batches:
-                if (batch is not None and not self._put(worker, batch)) or self._is_closed:
+                if batch is not None:
+                    self._put(worker, batch)
+                if self._is_left or (self._is_closed and worker.source.delivery != "at most once"):
                     break
         except Exception as error:
             worker.error = error
@@ -166,28 +178,41 @@ class Inflow:
                 worker.is_over = True
                 self._condition.notify_all()
 
-    def _put(self, worker: _Worker, batch: LineBatch) -> bool:
-        """Wait for room; False: it is over. Then what cannot be asked for again is put, for `drain`."""
+    def _put(self, worker: _Worker, batch: LineBatch) -> None:
+        """Wait for room. Once it is over, what cannot be asked for again is put at once, and the rest dropped."""
         size = batch.num_bytes
         with self._condition:
             self._room.wait_for(
                 lambda: self._is_closed or not worker.waiting or worker.bytes + size <= self._most_bytes
             )
-            if self._is_closed and worker.source.delivery != "at most once":
-                return False
+            if self._is_left or (self._is_closed and worker.source.delivery != "at most once"):
+                return
+            if self._is_closed:
+                self._until = time.monotonic() + _ENDING
             worker.waiting.append(batch)
             worker.bytes += size
             worker.lines += len(batch)
             self._condition.notify_all()
-            return not self._is_closed
 
 
 def check_names(sources: Sequence[Source]) -> None:
-    """InputError unless the names of sources differ."""
-    names = [source.name for source in sources]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise InputError(f"Each source is read once, got {twice[0]} twice; leave one out.")
+    """InputError unless the names of sources differ, and the files that they name."""
+    found: dict[str | tuple[int, int], str] = {}
+    for name in (source.name for source in sources):
+        file = _file_of(name)
+        if file in found:
+            twice = f"{name} twice" if found[file] == name else f"{found[file]} and {name}, which are one file"
+            raise InputError(f"Each source is read once, got {twice}; leave one out.")
+        found[file] = name
+
+
+def _file_of(name: str) -> str | tuple[int, int]:
+    """Which file, however it is spelled; the name, where there is none."""
+    try:
+        status = Path(name).stat()
+    except (OSError, ValueError):
+        return name
+    return status.st_dev, status.st_ino
 
 
 def _warned(error: BaseException) -> str:

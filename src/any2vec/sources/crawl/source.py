@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
-from any2vec.sources.base.address import Address
+from any2vec.sources.base.address import Address, without_secrets
 from any2vec.sources.base.cutter import LineBatch, Position
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.base.pump import MOMENT, Batches, idle
@@ -61,7 +61,9 @@ class Crawler(PacedSource):
         """
         found = normalized(self._given, self._given, self.crawl.query)
         if found is None:
-            raise InputError(f"{self._given} is no URL of a page; a crawl begins at crawl:http(s)://HOST[:PORT]/PATH.")
+            raise InputError(
+                f"{without_secrets(self._given)} is no URL of a page; a crawl begins at crawl:http(s)://HOST[:PORT]/PATH."
+            )
         return found
 
     def _batches(self, position: Position | None) -> Batches:
@@ -146,7 +148,7 @@ class Crawler(PacedSource):
         self._tally.bytes += answer.bytes
         if answer.fault in ("site", "page"):
             self._tally.reconnects += 1
-            self._tally.trouble = f"{answer.url}: {answer.why}."
+            self._tally.trouble = f"{without_secrets(answer.url)}: {answer.why}."
             if not frontier.failed(request, now, answer.wait, answer.fault == "site"):
                 self._tally.bad(answer.why)
             return

@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from any2vec.checks import check_choice, check_number, check_whole
 from any2vec.errors import InputError
+from any2vec.sources.base.address import without_secrets
 
 LONGEST_URL = 2000
 _HOST = re.compile(r"[A-Za-z0-9._:-]+")
@@ -79,7 +80,7 @@ def read_start(text: str) -> tuple[str, CrawlOptions]:
         InputError: it is no http(s) URL, or an option is wrong.
     """
     start, _, options = text.partition("#")
-    wrong = f"A crawl begins at crawl:http(s)://HOST[:PORT]/PATH, got crawl:{start}."
+    wrong = f"A crawl begins at crawl:http(s)://HOST[:PORT]/PATH, got crawl:{without_secrets(start)}."
     try:
         parts = urlsplit(start)
     except ValueError as error:

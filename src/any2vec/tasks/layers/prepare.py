@@ -25,7 +25,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, FormatError, InputError
 from any2vec.evaluate.graph.logistic import PENALTIES, linear_models
 from any2vec.evaluate.graph.nodes import in_order, read_labels
-from any2vec.evaluate.reading import read_lines
+from any2vec.evaluate.reading import fields_of, mark_of, quoted, read_lines
 from any2vec.models.layers.classifier import NodeClassifier, psi_of, row_sums_to_one
 from any2vec.models.layers.ga_mlp import GAMLP
 from any2vec.types import Stage
@@ -280,10 +280,10 @@ def read_split(path: str | Path) -> dict[str, list[str]]:
     for number, line in read_lines(path):
         if line.startswith("#"):
             continue
-        node, *rest = line.replace("\t", " ").replace(",", " ").split()
-        if len(rest) != 1 or rest[0] not in SPLITS:
+        fields = [field for field in fields_of(line, mark_of(line)) if field]
+        if len(fields) != 2 or fields[1] not in SPLITS:
             raise DataError(f"{Path(path).name}, line {number:,}: expected `node train|val|test`, got {line!r}.")
-        parts[rest[0]].append(node)
+        parts[fields[1]].append(fields[0])
     return parts
 
 
@@ -318,7 +318,9 @@ def stored_options(options: NodeOptions, folder: Path) -> NodeOptions:
     if options.labels is not None and not isinstance(options.labels, str | Path):
         found["labels"] = _store_lines(folder / "labels.tsv", list(_label_lines(options.labels, options.features)))
     if isinstance(options.split, dict):
-        lines = [f"{_name(options.features, row)}\t{part}\n" for part, rows in options.split.items() for row in rows]
+        lines = [
+            f"{quoted(_name(options.features, row))}\t{part}\n" for part, rows in options.split.items() for row in rows
+        ]
         found["split"] = _store_lines(folder / "split.tsv", lines)
     return replace(options, **found)
 
@@ -329,7 +331,8 @@ def _label_lines(labels: Any, features: Any) -> Iterator[str]:
         if is_class(label):
             if len(str(label).split()) != 1:
                 raise InputError(f"A class that goes to other processes is one word; got {label!r}.")
-            yield f"{node if isinstance(labels, Mapping) else _name(features, node)}\t{label}\n"
+            name = str(node) if isinstance(labels, Mapping) else _name(features, node)
+            yield f"{quoted(name)}\t{quoted(str(label))}\n"
 
 
 def _name(features: Any, row: int) -> str:

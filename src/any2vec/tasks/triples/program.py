@@ -170,7 +170,7 @@ class TripleProgram(InMemoryProgram):
         }
         if isinstance(self.driver, LocalDriver):
             return own | dict(self.request.spec.storage.metrics_of_whole())
-        return own | metrics_of_rounds(self.request, self.transport, self.driver, recorder.seconds)
+        return own | metrics_of_rounds(self.request, self.transport, self.driver, recorder.seconds_here)
 
     def close(self, error: BaseException | None = None) -> None:
         if isinstance(self.driver, TableReplicas) or (error is None and isinstance(self.driver, Rounds)):

@@ -91,7 +91,7 @@ def _check_walks(model: SequenceModel, corpus: Corpus) -> int:
 
     Raises:
         FormatError: a node was counted less than 0 times.
-        InputError: an option asks for other walks than these.
+        InputError: an option asks for other walks than these, or they are of one node each.
     """
     if (corpus.vocabulary.counts < 0).any():
         raise FormatError(f"{corpus.path} is damaged: counts.npy has a count below 0; write the walks again.")
@@ -102,6 +102,10 @@ def _check_walks(model: SequenceModel, corpus: Corpus) -> int:
         if (item.name in stored or not applies) and value != item.default and value != stored.get(item.name):
             why = f"made with {stored[item.name]!r}; leave it out" if applies else "where every node gets a vector"
             raise InputError(f"{item.name} = {value!r} does not go with the walks stored in {corpus.path}, {why}.")
+    if stored["walk_length"] < 2:
+        raise InputError(
+            f"{corpus.path} holds walks of one node, which make no pairs; walk with --walk-length 2 or more."
+        )
     return int(stored["walk_length"])
 
 
@@ -241,7 +245,7 @@ def graph_metadata(model: SequenceModel, graph: Graph) -> dict[str, Any]:
     return {
         "kind": "graph", "num_nodes": report.num_nodes, "num_edges": report.num_edges,
         "duplicates": report.duplicates, "self_loops": report.self_loops, "isolated": report.isolated,
-        "header": report.header,
+        "header": report.header, **({"ignored_columns": report.ignored_columns} if report.ignored_columns else {}),
         "is_directed": graph.is_directed, "is_weighted": report.is_weighted,
         "num_walks": len(graph) * model.walks_per_node, "digest": _digest(graph),
     }  # fmt: skip

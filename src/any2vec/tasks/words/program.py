@@ -102,7 +102,7 @@ class SequenceProgram(InMemoryProgram):
         """What only several hosts have to tell, or one with a budget of memory."""
         if isinstance(self.driver, LocalDriver):
             return dict(self.request.spec.storage.metrics_of_whole())
-        return metrics_of_rounds(self.request, self.transport, self.driver, recorder.seconds)
+        return metrics_of_rounds(self.request, self.transport, self.driver, recorder.seconds_here)
 
     def close(self, error: BaseException | None = None) -> None:
         if error is None and isinstance(self.driver, Rounds):

@@ -26,7 +26,9 @@ def gather_numbers(transport: Transport, own: dict[str, Any], timeout: float | N
 def metrics_of_rounds(
     request: Request, transport: Transport, driver: Rounds | TableReplicas, seconds: float
 ) -> dict[str, Any]:
-    """Bytes and times of all hosts, at rank 0; all call it together. seconds: of training."""
+    """Bytes and times of all hosts since they have started, or gone on from a checkpoint, at rank 0; all call it
+    together. seconds: of training since then.
+    """
     agree = request.agreement
     assert isinstance(agree, RoundAgreement | CachedRows)
     by_host = gather_numbers(transport, {
