@@ -87,7 +87,7 @@ class SIFEncoder(TransformerMixin, BaseEstimator):
         self.n_features_out_ = embeddings.dim
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
-        """`fit`, and then `transform` of the same X, which may be an iterator: it is read once, into a list."""
+        """As `fit` and `transform` of the same X, float32 (len(X), D). Of an iterator X a list is made."""
         X = list(X) if isinstance(X, Iterator) else X
         return self.fit(X, y).transform(X)
 
