@@ -16,7 +16,7 @@ from any2vec.data.options import TextOptions
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.encoders import ngrams
-from any2vec.encoders.encoder import LONGEST_GRAM
+from any2vec.formats.fasttext import LONGEST_GRAM
 from any2vec.encoders.ngrams import NGramEncoder, bounds, start_grams, used_buckets
 from any2vec.errors import DataError, FormatError, InputError
 from any2vec.evaluate.words.similarity import pairs_of, similarity_of

@@ -13,8 +13,6 @@ from any2vec.errors import FormatError, InputError
 
 ENCODERS = {"ngram": ("ngrams", "NGramEncoder"), "char-lstm": ("char_lstm", "CharLstmEncoder")}
 """kind -> (module below any2vec.encoders, its class)"""
-LONGEST_GRAM = 100
-"""characters of an n-gram at most"""
 
 
 class SubwordEncoder(Protocol):

@@ -12,8 +12,8 @@ import numpy as np
 
 from any2vec.checks import MAX_SEED
 from any2vec.data.vocab.vocabulary import Keys
-from any2vec.encoders.encoder import LONGEST_GRAM
 from any2vec.errors import InputError
+from any2vec.formats.fasttext import LONGEST_GRAM
 from any2vec.kernels.common.rng import PURPOSE_GRAM, stream_key
 from any2vec.kernels.rows.row_start import start_rows
 from any2vec.kernels.skipgram.subwords import MOST_GRAMS, Subwords, list_buckets, make_words, mark_buckets

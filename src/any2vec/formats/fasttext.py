@@ -25,11 +25,12 @@ import numpy as np
 
 from any2vec.data.io.files import read_blocks
 from any2vec.data.vocab.vocabulary import Keys
-from any2vec.encoders.encoder import LONGEST_GRAM
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.table import Table
 from any2vec.formats.word2vec import FASTTEXT_MAGIC, LONGEST_KEY, GrowingMatrix, TakenBytes, check_keys
 
+LONGEST_GRAM = 100
+"""characters of an n-gram at most"""
 _VERSION = 12
 _END_OF_SENTENCE = "</s>"
 """a word of fastText's own, which has no n-grams"""

@@ -242,10 +242,11 @@ def graph_metadata(model: SequenceModel, graph: Graph) -> dict[str, Any]:
     """What is known of a graph before the first walk: enough to tell whether a former run was on the same."""
     assert isinstance(model, WalkModel)
     report = graph.report
+    beside = report.ignored_columns - (not report.is_weighted)  # a third column may be weights that nobody asked for
     return {
         "kind": "graph", "num_nodes": report.num_nodes, "num_edges": report.num_edges,
         "duplicates": report.duplicates, "self_loops": report.self_loops, "isolated": report.isolated,
-        "header": report.header, **({"ignored_columns": report.ignored_columns} if report.ignored_columns else {}),
+        "header": report.header, **({"ignored_columns": beside} if beside > 0 else {}),
         "is_directed": graph.is_directed, "is_weighted": report.is_weighted,
         "num_walks": len(graph) * model.walks_per_node, "digest": _digest(graph),
     }  # fmt: skip
