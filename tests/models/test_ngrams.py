@@ -16,10 +16,10 @@ from any2vec.data.options import TextOptions
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.encoders import ngrams
-from any2vec.formats.fasttext import LONGEST_GRAM
 from any2vec.encoders.ngrams import NGramEncoder, bounds, start_grams, used_buckets
 from any2vec.errors import DataError, FormatError, InputError
 from any2vec.evaluate.words.similarity import pairs_of, similarity_of
+from any2vec.formats.fasttext import LONGEST_GRAM
 from any2vec.kernels.skipgram.skipgram import CHUNK, train_skipgram_block
 from any2vec.kernels.skipgram.subwords import MOST_GRAMS, Subwords, list_buckets
 from any2vec.models.stream.config import StreamNGram

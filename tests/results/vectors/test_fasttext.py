@@ -12,10 +12,9 @@ import pytest
 import any2vec as a2v
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.embeddings import Embeddings
-from any2vec.formats.fasttext import LONGEST_GRAM
 from any2vec.encoders.ngrams import NGramEncoder, used_buckets
 from any2vec.errors import FormatError
-from any2vec.formats.fasttext import _buckets
+from any2vec.formats.fasttext import LONGEST_GRAM, _buckets
 from any2vec.kernels.skipgram.subwords import Subwords, compose_all
 from cli_runs import done
 

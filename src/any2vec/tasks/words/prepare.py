@@ -72,7 +72,8 @@ def prepare(
         _check_reading_options(corpus, text or graph)
     elif model.is_graph:
         assert isinstance(model, WalkModel)
-        return _prepare_walks(model, open_graph(data, graph, cache_dir, stage), threads, seed)
+        found = open_graph(data, graph, cache_dir, stage)
+        return _prepare_walks(model, found, graph_metadata(model, found, graph), threads, seed)
     if corpus is None:
         corpus = encode_text(data, text or TextOptions(), cache_dir=cache_dir, progress=as_reading(stage))
     return _prepare_corpus(model, corpus)
@@ -193,13 +194,11 @@ def check_vocabulary(vocabulary: Vocabulary, num_types: int, model: SequenceMode
         )
 
 
-def _prepare_walks(model: WalkModel, graph: Graph, threads: int, seed: int) -> Prepared:
+def _prepare_walks(model: WalkModel, graph: Graph, metadata: dict[str, Any], threads: int, seed: int) -> Prepared:
     from any2vec.sampling.walks import Walker, count_visits
 
     walker = Walker(graph.csr, walk_options(model), seed)
-    return _prepared_graph(
-        model, graph, WalkedTokens(walker), graph_metadata(model, graph), count_visits(walker, 0, threads)
-    )
+    return _prepared_graph(model, graph, WalkedTokens(walker), metadata, count_visits(walker, 0, threads))
 
 
 def prepare_distributed(
@@ -238,11 +237,14 @@ def prepare_distributed(
     return _prepared_graph(model, graph, WalkCorpusTokens(walker), metadata, count_visits_together(walker))
 
 
-def graph_metadata(model: SequenceModel, graph: Graph) -> dict[str, Any]:
-    """What is known of a graph before the first walk: enough to tell whether a former run was on the same."""
+def graph_metadata(model: SequenceModel, graph: Graph, options: GraphOptions | None) -> dict[str, Any]:
+    """What is known of a graph before the first walk: enough to tell whether a former run was on the same.
+
+    options: how it was read; that weights were left out on request is no news.
+    """
     assert isinstance(model, WalkModel)
     report = graph.report
-    beside = report.ignored_columns - (not report.is_weighted)  # a third column may be weights that nobody asked for
+    beside = report.ignored_columns - (options is not None and options.weighted is False)
     return {
         "kind": "graph", "num_nodes": report.num_nodes, "num_edges": report.num_edges,
         "duplicates": report.duplicates, "self_loops": report.self_loops, "isolated": report.isolated,

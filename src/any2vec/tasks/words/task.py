@@ -178,7 +178,7 @@ class Words(Task):
         init = start if start is None or isinstance(start, Embeddings) else Embeddings.load(start)
         if spec.hosts.partition is not None:  # mapped from the cache, where it comes from a file
             whole = open_graph(spec.data, graph, spec.run.cache_dir, hooks.stage)
-            return SequenceData(graph_metadata(model, whole), init, graph=whole)
+            return SequenceData(graph_metadata(model, whole, graph), init, graph=whole)
         if spec.hosts.read == "parts":
             return SequenceData({}, init)
         prepared = prepare(
