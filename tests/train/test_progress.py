@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -115,3 +117,19 @@ def test_seconds_are_those_of_the_whole_call(tmp_path: Path, monkeypatch: pytest
     assert written + 0.5 <= found.summary["seconds"] <= took
     again = any2vec.fit(model, lines, out=out, resume=True)
     assert again.summary["seconds"] >= written
+
+
+def test_a_log_is_cut_by_its_own_line_ends(tmp_path: Path) -> None:
+    """Names of data may hold what else parts lines."""
+    log, lines = tmp_path / "log", [f'{{"items": {items}, "name": "a\u2028b\x85c"}}\n' for items in (5, 10, 15)]
+    log.write_text("".join(lines) + '{"items"', encoding="utf-8")
+    progress.cut_log(log, 10, "items")
+    assert log.read_text(encoding="utf-8") == "".join(lines[:2])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process begins with the peak of who started it")
+def test_the_peak_of_memory_is_the_process_s_own() -> None:
+    inner = "from any2vec.machine import peak_resident_bytes; print(peak_resident_bytes())"
+    outer = f"import subprocess, sys; b = bytearray(400 << 20); subprocess.run([sys.executable, '-c', {inner!r}])"
+    found = subprocess.run([sys.executable, "-c", outer], capture_output=True, text=True, check=True, timeout=60)
+    assert 0 < int(found.stdout) < 300 << 20  # bytes

@@ -160,9 +160,10 @@ def cut_log(path: Path, items: int, counted: str) -> None:
     if not path.exists():
         return
     with storage_errors(path):
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = path.read_text(encoding="utf-8").split("\n")  # names may hold what else ends a line
     with atomic_file(path) as temporary:
-        temporary.write_text("".join(line for line in lines if _items_of(line, counted) <= items), encoding="utf-8")
+        kept = (f"{line}\n" for line in lines if _items_of(line, counted) <= items)
+        temporary.write_text("".join(kept), encoding="utf-8")
 
 
 def _items_of(line: str, counted: str) -> float:

@@ -99,7 +99,7 @@ def remarks(metrics: dict[str, Any]) -> list[str]:
         "self_loops": "self-loops, kept",
         "isolated": "nodes without edges, whose vectors stay near where they start",
         "unused_weights": "weights of edges, which the model does not use (each edge counts once)",
-        "ignored_columns": "columns of the edges that were not read (--use-columns SRC,DST,WEIGHT names those to read)",
+        "columns_not_read": "columns of the edges that were not read (--use-columns SRC,DST,WEIGHT names others)",
         "header": "first line taken as a header (--no-header reads it as an edge)",
     }
     found = ((words, metrics.get(name)) for name, words in odd.items())

@@ -54,7 +54,7 @@ ABOUT, _LOG = "run.json", "progress.jsonl"
 _NEW_ABOUT, _NEW_LOG = "run.new.json", "progress.new.jsonl"
 """those of a run that is to replace the result beside them; where the first is, the checkpoint is of that run"""
 _BESIDE = (
-    _LOG, "report.html", "report-map.png", "report-curves.png", "report-monitors.png",
+    _LOG, "report.html", "report-map.png", "report-curves.png", "report-monitors.png", "report-stages.png",
     "report-validation.png", "evaluation.jsonl",
 )  # fmt: skip
 _STAGING = "result"

@@ -248,7 +248,7 @@ def graph_metadata(model: SequenceModel, graph: Graph, options: GraphOptions | N
     return {
         "kind": "graph", "num_nodes": report.num_nodes, "num_edges": report.num_edges,
         "duplicates": report.duplicates, "self_loops": report.self_loops, "isolated": report.isolated,
-        "header": report.header, **({"ignored_columns": beside} if beside > 0 else {}),
+        "header": report.header, **({"columns_not_read": beside} if beside > 0 else {}),
         "is_directed": graph.is_directed, "is_weighted": report.is_weighted,
         "num_walks": len(graph) * model.walks_per_node, "digest": _digest(graph),
     }  # fmt: skip
