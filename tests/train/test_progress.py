@@ -75,6 +75,17 @@ def test_a_short_last_epoch_has_a_loss_of_its_own(monkeypatch: pytest.MonkeyPatc
     assert found.records[-1].loss == 0.8
 
 
+def test_a_run_of_one_record_ends_with_the_loss_of_its_last_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    found = recorder(3)
+    for epoch, share, loss in ((0, 0.3, 30.0), (1, 0.6, 20.0), (2, 1.0, 10.0)):
+        clock.now += 0.01
+        found.add(work(epoch, share), Stats(10, loss, 10))
+    (record,) = found.records
+    assert record.loss == progress.mean_loss(found.epoch) == 1.0 and record.items == 30
+
+
 def test_the_loss_of_an_epoch_does_not_depend_on_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(progress, "time", clock)

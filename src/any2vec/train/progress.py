@@ -117,6 +117,8 @@ class Recorder:
             window, span = window + self._former, span + self._former_span
             if work.epoch == self._former_epoch or not of_loss.loss_examples:  # the loss of another epoch is another
                 of_loss = window
+        if work.progress >= 1.0 and 0 < self.epoch.loss_examples < of_loss.loss_examples:
+            of_loss = self.epoch  # of epochs that took no longer than a record the last one's, as the summary has it
         anonymous, mapped = resident_bytes()
         self.peak_anonymous = max(self.peak_anonymous, anonymous)
         measured = {
