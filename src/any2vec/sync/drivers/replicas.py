@@ -105,7 +105,8 @@ class Syncing:
         have thrown away; lost_by_merging: what the merges did.
         """
         lost = self.moved_behind / self.moved if self.moved else 0.0
-        gaps = Counter({gap: count for gap, count in self.gaps.items() if gap})
+        counted = dict(self.gaps)  # at once: another thread may be counting
+        gaps = Counter({gap: count for gap, count in counted.items() if gap})
         found: dict[str, Any] = {
             "syncs": self.syncs,
             "iterations": self.iterations,
