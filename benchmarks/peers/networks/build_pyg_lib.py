@@ -19,6 +19,7 @@ def main(source: Path, build: Path) -> None:
     if not (headers / "parallel_hashmap").is_dir():
         sys.exit(f"{headers} is empty: git submodule update --init third_party/parallel-hashmap")
     build.mkdir(parents=True, exist_ok=True)
+    (build / "lock").unlink(missing_ok=True)  # of a build that was killed, for whose end PyTorch would wait for ever
     settings = (code / "config.h.in").read_text()
     _write(code / "config.h", settings.replace("@WITH_MKL_BLAS@", "0").replace("@NO_METIS@", "1"))
     files = []
