@@ -134,7 +134,16 @@ def options_of(estimator: Any, kind: type) -> Any:
     return kind(**{item.name: getattr(estimator, item.name) for item in fields(kind)})
 
 
-class Embedder(TransformerMixin, BaseEstimator):
+class Transformer(TransformerMixin, BaseEstimator):
+    """What gives a vector for each of X."""
+
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+        """As `fit` and `transform` of the same X, float32 (len(X), dim). Of an iterator X a list is made."""
+        X = list(X) if isinstance(X, Iterator) else X
+        return self.fit(X, y).transform(X)
+
+
+class Embedder(Transformer):
     """What embedders share: building the config, fitting, looking rows up."""
 
     _models: dict[str, type]
@@ -155,11 +164,6 @@ class Embedder(TransformerMixin, BaseEstimator):
             self.scorer_ = result.scorer
         self.n_features_out_ = self.embeddings_.dim
         return self
-
-    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
-        """As `fit` and `transform` of the same X, float32 (len(X), dim). Of an iterator X a list is made."""
-        X = list(X) if isinstance(X, Iterator) else X
-        return self.fit(X, y).transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of `transform`: object (dim,), like `wordembedder0`."""

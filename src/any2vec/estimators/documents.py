@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from any2vec.checks import check_number, check_whole
@@ -21,7 +20,7 @@ from any2vec.data.text.documents import Documents
 from any2vec.embeddings import Embeddings
 from any2vec.encoders.encoder import make_possible
 from any2vec.errors import FormatError, InputError
-from any2vec.estimators.base import known_parameters
+from any2vec.estimators.base import Transformer, known_parameters
 from any2vec.formats.safetensors_file import read_arrays, write_arrays
 
 FORMAT, VERSION = "any2vec-sif", 1
@@ -29,7 +28,7 @@ _BATCH_DOCUMENTS, _BATCH_WORDS = 4096, 1 << 18
 
 
 @known_parameters
-class SIFEncoder(TransformerMixin, BaseEstimator):
+class SIFEncoder(Transformer):
     """Document vectors: weighted means of word vectors, minus the common component of all documents.
 
     A word has weight a / (a + p), where p is its share of all words. From the means their first principal component,
@@ -85,11 +84,6 @@ class SIFEncoder(TransformerMixin, BaseEstimator):
         _, vector_DD = np.linalg.eigh(moment_DD)
         self.components_ = np.ascontiguousarray(vector_DD[:, ::-1][:, : self.components].T, np.float32)
         self.n_features_out_ = embeddings.dim
-
-    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
-        """As `fit` and `transform` of the same X, float32 (len(X), D). Of an iterator X a list is made."""
-        X = list(X) if isinstance(X, Iterator) else X
-        return self.fit(X, y).transform(X)
 
     def transform(self, X: Any) -> np.ndarray:
         """Vectors of documents, float32 (len(X), D); zeros for one without known words.
