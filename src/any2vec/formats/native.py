@@ -100,28 +100,28 @@ def read_native(folder: Path, mmap: bool) -> Table:
 
     Raises FormatError when a file is missing, damaged, newer, or the sizes do not agree.
     """
-    is_replaced = False
+    about, is_replaced = folder / "meta.json", False
     for left in reversed(range(_TRIES)):
-        before = _stamp(folder)
+        before = file_stamp(about)
         try:
             table = _read(folder, mmap)
         except (OSError, ValueError):  # parts of two writings seldom fit together
-            after = _stamp(folder)
+            after = file_stamp(about)
             is_replaced |= after != before
             if not is_replaced or after == before is not None or not left:
                 raise
         else:
-            if _stamp(folder) == before:
+            if file_stamp(about) == before:
                 return table
             is_replaced = True
         time.sleep(_PAUSE)
     raise FormatError(f"{folder.name} changes faster than it can be opened; open it when it has come to rest.")
 
 
-def _stamp(folder: Path) -> tuple[int, int, int] | None:
-    """What changes when a folder is written anew, for meta.json goes first and comes last; None: it is not there."""
+def file_stamp(file: Path) -> tuple[int, int, int] | None:
+    """What changes when a file is written anew, of a folder its meta.json, which comes last; None: it is not there."""
     try:
-        about = (folder / "meta.json").stat()
+        about = file.stat()
     except OSError:
         return None
     return about.st_ino, about.st_mtime_ns, about.st_size

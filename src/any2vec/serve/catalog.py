@@ -16,6 +16,7 @@ from any2vec.background import Background
 from any2vec.data.attributed.predictions import PredictedClasses
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, UnknownKeyError
+from any2vec.formats.native import file_stamp
 from any2vec.formats.snapshots import LATEST, has_snapshots
 from any2vec.models.clicks.keys import trained_keys
 from any2vec.train.registry import task_of_run
@@ -137,10 +138,10 @@ def stamp_of(folder: Path) -> Stamp | None:
     try:
         latest = folder / LATEST
         place = folder / latest.readlink() if has_snapshots(folder) else folder
-        about = (place / "meta.json" if place.is_dir() else place).stat()
     except OSError:
         return None
-    return str(place), about.st_ino, about.st_mtime_ns, about.st_size
+    found = file_stamp(place / "meta.json" if place.is_dir() else place)
+    return None if found is None else (str(place), *found)
 
 
 def named_folders(given: Sequence[str]) -> dict[str, Path]:
