@@ -23,6 +23,9 @@ VENV_PYTHON = VENV / "bin" / "python"
 PIP_LOG = VENV / "install.log"
 MOST_WORKERS = 4
 WORKER_BYTES = 2 << 30  # what one of the processes that run tests in parallel may need
+VALUED = {"-k", "-m", "-n", "-p", "-o", "-c", "-W", "-r"}  # options of pytest that a value follows; others: --NAME
+FLAGS = {"--slow", "--lf", "--ff", "--pdb", "--trace", "--collect-only", "--co", "--verbose", "--quiet", "--exitfirst"}
+NONE_RAN = 5  # pytest's exit code where it finds no test
 SPINNER = "|/-\\"
 
 
@@ -175,17 +178,39 @@ def pytest_options(options):
     return own + [option for option in options if option != "--slow"]
 
 
+def check_paths(options):
+    """Fail for a path that is not there, before anything runs: pytest's parallel processes say nothing of it."""
+    for before, option in zip(["", *options], options, strict=False):
+        has_value = before in VALUED or (before.startswith("--") and "=" not in before and before not in FLAGS)
+        path = option.split("::")[0]
+        if option.startswith("-") or has_value or not ("/" in path or path.endswith(".py") or path == "tests"):
+            continue
+        if not (ROOT / path).exists():
+            fail(f"there is no {path} in {ROOT.name}; give a file or folder of tests, such as tests/house.")
+
+
+def run_tests(options):
+    """Run pytest; its exit code."""
+    command = [str(VENV_PYTHON), "-m", "pytest", *pytest_options(options)]
+    sys.stdout.flush()
+    code = subprocess.run(command, cwd=str(ROOT)).returncode
+    if code == NONE_RAN:
+        sys.stderr.write("start.py: no test was run: none matches, or those that do are slow (--slow runs them).\n")
+    return code
+
+
 def main(arguments):
     use_new_enough_python()
     if not arguments or arguments[0] not in {"demo", "test"}:
         sys.stderr.write(__doc__)
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
     job, options = arguments[0], arguments[1:]
+    if job == "test":
+        check_paths(options)
     prepare("dev" if job == "test" else "")
     if job == "test":
-        command = [str(VENV_PYTHON), "-m", "pytest", *pytest_options(options)]
-    else:
-        command = [str(VENV / "bin" / "any2vec"), "demo", "--out", "runs/demo", *options]
+        return run_tests(options)
+    command = [str(VENV / "bin" / "any2vec"), "demo", "--out", "runs/demo", *options]
     sys.stdout.flush()
     return subprocess.run(command, cwd=str(ROOT)).returncode
 

@@ -43,6 +43,7 @@ def setup(app: Any) -> None:
 _NOT_SHOWN = re.compile(
     r"set_\w+_request|get_metadata_routing|set_output"  # what scikit-learn adds to every estimator, and tells
     r"|block_centers|cost|default_order|dense_share|has_weights|is_cosine|shared_for_five|start_spread"  # of learners
+    r"|dense_widths|fanouts_of|negatives_of|num_relation_rows|of|parts_of|start_dense|widths"  # of tasks
 )
 _CHECKED = re.compile(r"Annotated\[([^\[\]]*(?:\[[^\[\]]*\])?[^\[\]]*?), (?:Whole|Number)\([^()]*\)\]")
 """a type with the interval of its values, which the sentence below it says"""

@@ -1,4 +1,4 @@
-"""The picture of the README: accuracy by epoch of 32 logical hosts and of one, from the committed results.
+"""The picture of the guide of hosts: accuracy by epoch of 32 logical hosts and of one, from the committed results.
 
 `python benchmarks/hosts/curves.py docs/images/hosts-curves.png` draws what the row `early-epochs` has left.
 """

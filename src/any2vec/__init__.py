@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from any2vec._version import __version__
 
 if TYPE_CHECKING:
+    from any2vec import evaluate
     from any2vec.callbacks.base import Callback
     from any2vec.callbacks.trackers import MLflow, TensorBoard, WeightsAndBiases
     from any2vec.data.attributed.graph import AttributedGraph
@@ -130,6 +131,8 @@ __all__ = [*sorted(_HOMES), "__version__"]
 
 def __getattr__(name: str) -> Any:
     """Names are imported when they are first asked for, so that `import any2vec` stays light."""
+    if name == "evaluate":  # a room, of which what is imported becomes an attribute
+        return import_module("any2vec.evaluate")
     if name not in _HOMES:
         raise AttributeError(f"module 'any2vec' has no attribute {name!r}")
     value = getattr(import_module(f"any2vec.{_HOMES[name]}"), name)
@@ -138,4 +141,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, "evaluate"]

@@ -67,13 +67,31 @@ class Number(NamedTuple):
     open_low: bool = False
 
 
+def plain_number(value: Any) -> Any:
+    """A number or bool of NumPy as Python's, which JSON and kernels take; all else as it is."""
+    if type(value) in (int, float, bool):
+        return value
+    if isinstance(value, Real):
+        return int(value) if isinstance(value, Integral) else float(value)
+    return bool(value) if type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_") else value
+
+
+def plain_fields(options: Any) -> None:
+    """Make the numbers in the fields of a dataclass, a frozen one too, those of Python."""
+    for item in fields(options):
+        object.__setattr__(options, item.name, plain_number(getattr(options, item.name)))
+
+
 def check_fields(options: Any, whose: str = "") -> None:
     """Raise InputError for a field of a dataclass that is outside its interval, or none of its `Literal` choices.
 
-    whose: stands behind the field's name in the message. A subclass that gives a field another default keeps the
-    interval. None is legal where it is the default.
+    NumPy's numbers become Python's. A subclass that gives a field another default keeps the interval. None is
+    legal where it is the default.
+
+    whose: stands behind the field's name in the message.
     """
     kind: Any = type(options)
+    plain_fields(options)
     for name, constraint, default in _constraints(kind):
         value = getattr(options, name)
         if value is None and default is None:
@@ -135,3 +153,10 @@ def _shallow(parse: Callable[[str], Any], text: str) -> Any:
             return found
         level = [item for one in level for item in (one.values() if isinstance(one, dict) else one)]
     raise too_deep
+
+
+def is_missing(value: Any) -> bool:
+    """Whether it stands where a value is missing: None, NaN, or what pandas has for it."""
+    if isinstance(value, Real) and not isinstance(value, Integral):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")

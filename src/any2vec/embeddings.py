@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,8 +12,8 @@ import numpy as np
 
 from any2vec import formats, neighbors
 from any2vec.checks import nearest_names
-from any2vec.data.vocab.user_keys import INTEGERS, Key, UserKeys, key_meta, listed, text_of
-from any2vec.encoders.encoder import SubwordEncoder, metadata_of, read_encoder
+from any2vec.data.vocab.user_keys import INTEGERS, Key, UserKeys, key_meta, listed, shown, text_of, warn_missing
+from any2vec.encoders.encoder import SubwordEncoder, make_possible, metadata_of, read_encoder
 from any2vec.errors import FormatError, InputError, UnknownKeyError
 from any2vec.formats import libraries
 from any2vec.formats.indexes import build_index
@@ -33,9 +32,9 @@ _QUERY = "a query is a key, keys, or a vector of {} numbers"
 class Embeddings:
     """N distinct keys (words, node ids) and a float32 row of D numbers for each.
 
-    Asked as a dict is: `key in`, iteration and `len` go by keys; `embeddings[key]`, `embeddings[keys]` are vectors, and
-    `embeddings[start:stop]` those of rows. Keys have the type of their source, strings or integers; 5 and "5" find the
-    same row.
+    Asked as a dict is: `key in`, iteration, `len` and `dict(embeddings)` go by keys; `embeddings[key]`,
+    `embeddings[keys]` are vectors, and `embeddings[start:stop]`, `embeddings[mask]` those of rows. Keys have the type
+    of their source, strings or integers; 5 and "5" find the same row.
 
     Args:
         keys: N strings, or N integers of int64, in any ordered collection (a list, an array, a column of pandas, Polars
@@ -135,8 +134,8 @@ class Embeddings:
         return self.keys.rows(keys)
 
     def __getitem__(self, key: Any) -> np.ndarray:
-        """The vector (D,) of a key, the vectors (len, D) of many (a list, an array, a column), or those of a slice of
-        rows, float32.
+        """The vector (D,) of a key, the vectors (len, D) of many (a list, an array, a column, a table of one), or those
+        of a slice of rows or of a mask of them all, float32.
 
         A key without a row gets a vector from its characters, if the embeddings have a subword encoder.
 
@@ -150,8 +149,14 @@ class Embeddings:
                 raise InputError(f"a slice counts rows, such as [:10]; got {key!r:.80}.")
             return self.vectors[key]
         if text_of(key) is None and np.iterable(key):
-            return self._vectors_of(listed(key))
+            keys = listed(key)
+            return self._vectors_of(keys) if not keys or not isinstance(keys[0], bool) else self._masked(keys)
         return self._vectors_of([key])[0] if self._is_made(key) else self.vectors[self.row(key)]
+
+    def _masked(self, mask: list[Any]) -> np.ndarray:
+        if len(mask) != len(self) or not all(isinstance(one, bool) for one in mask):
+            raise InputError(f"a mask has True or False for each of the {len(self):,} rows, got {len(mask):,} values.")
+        return self.vectors[np.array(mask)]
 
     def _as_tuple(self, keys: list[Any]) -> str:
         """What is said where the keys asked for are the parts of one, such as a node of `nx.grid_2d_graph`."""
@@ -166,10 +171,10 @@ class Embeddings:
         if len(unknown) == 1:
             self.row(keys[unknown[0]])
         elif len(unknown):
-            shown = ", ".join(repr(keys[n]) for n in unknown[:5].tolist())
+            missing = shown([keys[n] for n in unknown.tolist()])
             raise UnknownKeyError(
-                f"{len(unknown):,} of {len(keys):,} keys are not among the {len(self):,}: {shown}"
-                f"{', ...' if len(unknown) > 5 else ''}; rows(keys) has -1 for such.{self._as_tuple(keys)}"
+                f"{len(unknown):,} of {len(keys):,} keys are not among the {len(self):,}: {missing}; rows(keys) has -1 "
+                f"for such.{self._as_tuple(keys)}"
             )
         if not made:
             return self.vectors[rows]
@@ -184,6 +189,19 @@ class Embeddings:
     def _is_made(self, key: object) -> bool:
         """Whether a key has no row but a vector that is made."""
         return self.encoder is not None and isinstance(key, str) and key not in self
+
+    def _are_there(self, keys: list[Any], so: str, stacklevel: int = 3) -> np.ndarray:
+        """bool (len(keys),): which have a vector, maybe a made one. A warning names the others, and what becomes of
+        them. UnknownKeyError where none has, InputError where none can be made."""
+        is_there = self.rows(keys) >= 0
+        if self.encoder is not None and not is_there.all():
+            possible, _ = make_possible(self.encoder, dict.fromkeys(filter(self._is_made, keys)))
+            is_there |= np.array([isinstance(key, str) and key in possible for key in keys])
+        if not is_there.any():
+            self._vectors_of(keys)  # says so
+        elif not is_there.all():
+            warn_missing("keys", keys, is_there, f"{len(self):,}", so, stacklevel)
+        return is_there
 
     def frequent_rows(self, limit: int | None) -> np.ndarray:
         """Rows, int64 (K,), of the `limit` most frequent keys (all: None), by falling count, then by row."""
@@ -228,14 +246,14 @@ class Embeddings:
             approximate: through `index()`; about 99 % of the true neighbors, in microseconds instead of O(N D).
 
         Returns:
-            [(key, cosine), ...], best first; of many, a list of such.
+            [(key, cosine), ...], best first; of many, a list of such, empty for unknown keys, which a warning names.
 
         Raises:
-            UnknownKeyError: a key is unknown; of many, which are.
+            UnknownKeyError: the key is unknown; of many, all are.
             InputError: k < 1, or vectors of another length.
         """
         _check_k(k)
-        vectors, banned, is_one = self._queries(query)
+        vectors, banned, is_there, is_one = self._queries(query, "have no neighbors")
         if len(vectors) == 0:
             return []
         if approximate:
@@ -243,30 +261,37 @@ class Embeddings:
         else:
             groups = [(unit_rows(vectors), 1)]
             named = self._named(*neighbors.top_rows(self.vectors, self.norms, groups, k, banned))
-        return named[0] if is_one else named
+        answers = iter(named)
+        return named[0] if is_one else [next(answers) if is_known else [] for is_known in is_there.tolist()]
 
-    def _queries(self, query: Any) -> tuple[np.ndarray, list[list[int]], bool]:
-        """(vectors (Q, D), rows by query that are no answers, whether it was one)"""
+    def _queries(self, query: Any, so: str) -> tuple[np.ndarray, list[list[int]], np.ndarray, bool]:
+        """(vectors (K, D) of those that have one, rows by vector that are no answers, which have one bool (Q,), whether
+        it was one). so: what becomes of the others, for the warning."""
         is_key = text_of(query) is not None
-        if not is_key and not (isinstance(query, Sequence) and all(text_of(key) is not None for key in query)):
+        if not is_key and not (isinstance(query, Sequence | Set) and all(text_of(key) is not None for key in query)):
             try:
                 query = np.asarray(query.detach() if hasattr(query, "detach") else query)
             except ValueError:  # rows of several lengths
                 raise InputError(f"{_QUERY.format(self.dim)}; got {query!r:.80}.") from None
-            if query.dtype.kind == "f" or query.ndim != 1:
+            is_column = query.ndim == 2 and query.shape[1] == 1 != self.dim
+            if query.dtype.kind == "f" or (query.ndim != 1 and not is_column):
                 vectors = self._checked(query[None] if query.ndim == 1 else query)
-                return vectors, [[]] * len(vectors), query.ndim == 1
+                return vectors, [[]] * len(vectors), np.ones(len(vectors), bool), query.ndim == 1
         keys = [query] if is_key else listed(query)
-        vectors = self._vectors_of(keys)
-        return vectors, [[row] if row >= 0 else [] for row in self.rows(keys).tolist()], is_key
+        is_there = self._are_there(keys, so, stacklevel=4)
+        keys = list(itertools.compress(keys, is_there))
+        return self._vectors_of(keys), [[row] if row >= 0 else [] for row in self.rows(keys).tolist()], is_there, is_key
 
     def similarity(self, a: Any, b: Any) -> Any:
-        """The cosine of two keys, a float; or of each of many keys with each of others, float32 (A, B).
+        """The cosine of two keys a and b, a float; or of each of many keys with each of others, float32 (A, B).
 
-        Raises UnknownKeyError for keys that are unknown.
+        Of many, unknown keys have NaN, and a warning names them. Raises UnknownKeyError for one key that is unknown,
+        and where all of many are.
         """
-        (first, _, is_one), (second, _, is_other) = self._queries(a), self._queries(b)
-        cosines = unit_rows(first) @ unit_rows(second).T
+        first, _, has_A, is_one = self._queries(a, "have similarity NaN")
+        second, _, has_B, is_other = self._queries(b, "have similarity NaN")
+        cosines = np.full((len(has_A), len(has_B)), np.nan, np.float32)
+        cosines[np.ix_(has_A, has_B)] = unit_rows(first) @ unit_rows(second).T
         return float(cosines[0, 0]) if is_one and is_other else cosines
 
     def doesnt_match(self, keys: Iterable[Any]) -> Any:
@@ -277,14 +302,9 @@ class Embeddings:
         if text_of(keys) is not None:
             raise InputError(f"doesnt_match takes several keys, such as ['tea', 'milk', 'tuple'], got {keys!r:.80}.")
         given = listed(keys)
-        known = [key for key in given if key in self or self._is_made(key)]
-        if len(known) < len(given):
-            left = ", ".join(repr(key) for key in given if key not in known)
-            if not known:
-                raise UnknownKeyError(f"none of the keys {left} is among the {len(self):,} keys.")
-            warnings.warn(f"left out, for they are no keys: {left}", stacklevel=2)
-        if not known:
+        if not given:
             raise InputError("doesnt_match needs at least one key.")
+        known = list(itertools.compress(given, self._are_there(given, "are left out")))
         units = unit_rows(self._vectors_of(known))
         return known[int(np.argmin(units @ units.mean(axis=0)))]
 
@@ -295,11 +315,12 @@ class Embeddings:
         k: int = 10,
         method: Literal["add", "mul"] = "add",
     ) -> Neighbors:
-        """Keys near to `positive` and far from `negative`: a is to b as c is to them, positive [b, c], negative [a].
+        """The k keys near `positive`, far from `negative`: a is to b as c is to them, positive [b, c], negative [a].
 
         method: "add", cosine with the sum of the unit vectors (3CosAdd, Mikolov et al. 2013); "mul", the product of
         the shifted cosines of the positive over that of the negative (3CosMul, Levy and Goldberg 2014, equation 4).
-        The given keys are left out. Raises UnknownKeyError for unknown keys, InputError for another method, or no key.
+        The given keys are left out of the answer; unknown ones count for nothing, and a warning names them. Raises
+        UnknownKeyError where none is known, InputError for another method, or no key.
         """
         if method not in ("add", "mul"):
             raise InputError(f"method must be 'add' or 'mul', not {method!r}.")
@@ -308,7 +329,9 @@ class Embeddings:
         keys = [*sides[0], *sides[1]]
         if not keys:
             raise InputError("most_similar needs at least one key, positive or negative.")
-        signs = [1] * len(sides[0]) + [-1] * len(sides[1])
+        is_there = self._are_there(keys, "are left out")
+        signs = list(itertools.compress([1] * len(sides[0]) + [-1] * len(sides[1]), is_there))
+        keys = list(itertools.compress(keys, is_there))
         units = unit_rows(self._vectors_of(keys))
         rows = [row for row in self.rows(keys).tolist() if row >= 0]
         if method == "add":
@@ -320,7 +343,7 @@ class Embeddings:
 
     def index(self, threads: int = 0) -> Any:
         """The approximate index (usearch, HNSW by cosine, float16), built once: O(N log N) time, memory about one half
-        of the vectors more."""
+        of the vectors more. threads: 0: all usable cores."""
         if self._index is None:
             self._index = build_index(self.vectors, threads=threads)
         return self._index
@@ -368,7 +391,7 @@ class Embeddings:
     def save_into(self, folder: str | Path, dtype: str = "float32") -> None:
         """Write the native files into a folder that exists beside whatever else it holds (a run folder).
 
-        meta.json goes away first and comes back last, so a cut leaves no readable mixture.
+        dtype: as of `save`. meta.json goes away first and comes back last, so a cut leaves no readable mixture.
         """
         self._check_before_writing()
         formats.write_into(_path_of(folder), self._table(), dtype)

@@ -6,9 +6,10 @@
     ├── DataError        a file or a stream holds what cannot be read            (also a ValueError)
     ├── StorageError     a folder or file cannot be written, or is taken         (also an OSError)
     ├── FormatError      a folder or file is not any2vec's, too new, or damaged  (also a ValueError)
-    ├── HostError        a host is lost or silent
-    │   ├── JobError     hosts do not run the same job, or one was given bad input
-    │   └── MessageError what a host sent arrived damaged
+    └── HostError        a host is lost or silent
+        ├── JobError     hosts do not run the same job, or one was given bad input
+        └── MessageError what a host sent arrived damaged
+    KeyboardInterrupt
     └── Interrupted      Ctrl-C, SIGTERM or SIGHUP; what was trained is in a checkpoint
 
 A message is one sentence or two: what was expected, what came (file and line for data), and what to do.
@@ -17,7 +18,7 @@ The command line prints the message alone and ends with exit code 2 (Interrupted
 
 
 class Any2VecError(Exception):
-    """Root of the tree; catching it catches whatever any2vec raises on purpose."""
+    """Root of the tree; catching it catches whatever any2vec raises on purpose, but a stop that was asked for."""
 
 
 class InputError(Any2VecError, ValueError):
@@ -59,5 +60,5 @@ class MessageError(HostError):
     """A message between hosts was cut short or damaged."""
 
 
-class Interrupted(Any2VecError):  # noqa: N818 (what happened, not a mistake)
-    """The run was asked to stop; its checkpoint holds the work done so far."""
+class Interrupted(KeyboardInterrupt):
+    """The run was asked to stop; its checkpoint holds the work done so far. No `except Exception` goes on behind it."""

@@ -91,6 +91,7 @@ def test_nearest_and_analogy(place: Path) -> None:
     assert "5" in invoke("nearest", str(place / "numbers"), "7").stdout
     assert {one["key"] for one in run("nearest", str(place / "numbers"), "7")["neighbors"]} == {"5", "-3"}
     assert len(run("analogy", str(place / "words"), "red", "blue", "cat", "-k", "4")["answers"]) == 4
+    assert "'grey' is not among" in invoke("analogy", str(place / "words"), "red", "grey", "cat", code=2).stderr
     some = invoke("nearest", str(place / "words"), "red", "grey", "cat", "-k", "2", code=2)
     assert "nearest to red" in some.stdout and "nearest to cat" in some.stdout and "'grey' is not among" in some.stderr
     shown = invoke("nearest", str(place / "words"), "red", "-k", "2").stdout

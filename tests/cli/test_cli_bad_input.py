@@ -213,6 +213,24 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("walks: trained over", None, ["train", "cbow", "walks", "--out", "walks", "--overwrite"], "corpus"),
     ("walks: resumed over", None, ["train", "cbow", "walks", "--out", "walks", "--resume"], "corpus"),
     ("vectors: walked over", b"a b\n", ["walk", "in", "--out", "vectors", "--overwrite"], "embeddings"),
+    (
+        "evaluate: no pair is covered",
+        b"gold silver 3\nred blue 4\n",
+        ["evaluate", "vectors", "--task", "similarity", "--data", "in"],
+        "0 of 2 pairs have a vector for each of their words",
+    ),
+    (
+        "evaluate: no question is covered",
+        b"gold silver red blue\n",
+        ["evaluate", "vectors", "--task", "analogy", "--data", "in"],
+        "0 of 1 questions have a vector for each of their words",
+    ),
+    (
+        "evaluate: a task without a test",
+        TEXT.encode(),
+        ["evaluate", "vectors", "--task", "words", "--data", "in"],
+        "--task must be one of similarity, analogy,",
+    ),
     ("evaluate: task", TEXT.encode(), ["evaluate", "vectors", "--task", "x", "--data", "in"], "--task"),
     (
         "evaluate: no data",

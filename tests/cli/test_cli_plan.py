@@ -264,6 +264,15 @@ def test_cache_and_result_share_a_disk(is_one_disk: bool, tmp_path: Path, monkey
     assert found.exit_code == 0 and ("more disk than is free where the result goes" in found.output) == is_one_disk
 
 
+@pytest.mark.parametrize(
+    ("model", "has_time"), [("cbow", True), ("deepwalk", True), ("complex", False), ("bpr", False)]
+)
+def test_an_estimate_says_whether_it_knows_the_time(model: str, has_time: bool) -> None:
+    found = CliRunner().invoke(app, ["estimate", model, "--rows", "1000", "--items", "10000", "--quiet"])
+    assert ("not estimated for this model" in found.output) == (model in ("complex", "bpr"))
+    assert "time" in found.output
+
+
 @pytest.mark.parametrize(("model", "columns"), [("skipgram", 200), ("complex", 100)])
 def test_the_best_epoch_is_kept_beside_the_rows(model: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "process_bytes", lambda: 300_000_000)

@@ -33,6 +33,20 @@ def test_items_for_users(likes: Path) -> None:
     assert "for u1" in done("recommend", run, "u0", "u1") and "cosine" in done("nearest", run, "i3")
 
 
+@pytest.mark.parametrize(
+    ("rows", "bpr", "als"),
+    [
+        ("u\ta\nu\ta\nv\tb\n", "1 repeated; bpr makes nothing of repeats and weights", "with weights"),
+        ("u\ta\t2\nv\tb\t3\n", "with weights, of which bpr makes nothing", "with weights"),
+    ],
+)
+def test_weights_are_told_where_they_were_given(rows: str, bpr: str, als: str, tmp_path: Path) -> None:
+    (tmp_path / "likes.tsv").write_text(rows)
+    for model, end in (("bpr", bpr), ("als", als)):
+        said = done("train", model, str(tmp_path / "likes.tsv"), "--out", str(tmp_path / model), "--epochs", "1")
+        assert f"2 of 2 users, {end} " in " ".join(said.split()) + " "
+
+
 def test_what_excludes_nothing_is_said(likes: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.tsv"
     other.write_text("nobody\tnothing\n")
@@ -56,6 +70,9 @@ def test_users_that_are_unknown_cost_the_others_nothing(likes: Path, tmp_path: P
     found = run("recommend", str(likes / "run"), "--users", str(tmp_path / "users.txt"), "-k", "1")
     assert [line.split("\t")[0] for line in found.stdout.splitlines()] == ["u3", "u1"]
     assert "1 of 3 users are not among those of the training data, 'nobody' first" in found.stderr
+    found = run("recommend", str(likes / "run"), "nobody", "u1", "-k", "1", "--json")
+    assert [one["user"] for one in json.loads(found.stdout)["lists"]] == ["u1"]
+    assert "1 of 2 users are not among those of the training data, 'nobody' first" in found.stderr
     (tmp_path / "users.txt").write_text("\n")
     assert "holds no users" in refused("recommend", str(likes / "run"), "--users", str(tmp_path / "users.txt"))
     (tmp_path / "users.txt").write_text("nobody\n")
@@ -73,10 +90,17 @@ def test_what_was_read_is_said(likes: Path, tmp_path: Path) -> None:
     rows = (likes / "train.tsv").read_text().splitlines()
     (tmp_path / "rows.tsv").write_text("\n".join([f"{rows[0]}\tday", *(f"{row}\tmonday" for row in rows[1:])]))
     said = done("train", "als", str(tmp_path / "rows.tsv"), "--dim", "2", "--epochs", "1", "--out", str(tmp_path / "a"))
-    assert "100 of 40 users, each of weight 1" in said and "1 column of the data is not read" in said
+    assert "100 of 40 users, each of weight 1" in said and "columns that were not read" in said
     (tmp_path / "rows.tsv").write_text("\n".join(f"{row}\t2" for row in rows[1:]))
     said = done("train", "als", str(tmp_path / "rows.tsv"), "--dim", "2", "--epochs", "1", "--out", str(tmp_path / "b"))
     assert "100 of 40 users, with weights" in said and "not read" not in said
+    (tmp_path / "bought.csv").write_text("artikel,kunde,tag\n" + "".join(f"{at % 7},{at % 5},1\n" for at in range(30)))
+    said = done(
+        "train", "bpr", str(tmp_path / "bought.csv"), "--dim", "2", "--epochs", "1", "--out", str(tmp_path / "c")
+    )
+    said = " ".join(said.split())
+    assert "(--use-columns USER,ITEM,WEIGHT or use_columns= names others): artikel as user, kunde as item" in said
+    assert "columns that were not read" in said and "others): tag" in said
     said = done("compare", str(tmp_path / "a"), str(tmp_path / "b"), "--json")
     assert json.loads(said)["settings"]["data.weighted"] == [False, True]
 

@@ -19,6 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from any2vec.cli.app import app
+from any2vec.cli.output import explain
 from any2vec.embeddings import Embeddings
 from any2vec.errors import StorageError
 from any2vec.formats.safetensors_file import read_safetensors
@@ -125,6 +126,14 @@ def test_resume_needs_the_same_settings(text: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2 and "window" in result.stderr and "--overwrite" in result.stderr
     assert (tmp_path / "out" / FILE).is_file()
+
+
+def test_a_stop_while_a_library_makes_a_class_is_a_stop() -> None:
+    """Python 3.11 wraps what comes out of `__set_name__`."""
+    wrapped = RuntimeError("Error calling __set_name__")
+    wrapped.__cause__ = KeyboardInterrupt()
+    assert explain(wrapped) == explain(KeyboardInterrupt()) and explain(KeyboardInterrupt())[0] == 130
+    assert explain(RuntimeError("x"))[0] == 1
 
 
 def test_interrupted_reading_leaves_nothing(tmp_path: Path) -> None:
@@ -370,3 +379,42 @@ def unread() -> Iterator[int]:
         yield write
     finally:
         os.close(write)
+
+
+INTERRUPTED_AT = """
+import signal
+import time
+
+from any2vec.cli.app import _stop
+from any2vec.signals import on_stops
+
+
+class Half:
+    def __init__(self):
+        {in_init}
+        self.handle = 1
+
+    def __del__(self):
+        {in_del}
+        self.handle
+
+
+on_stops(_stop)
+try:
+    Half()
+    time.sleep(20)
+except KeyboardInterrupt:
+    print("stopped")
+"""
+
+
+@pytest.mark.parametrize(
+    ("in_init", "in_del"),
+    [("signal.raise_signal(signal.SIGTERM)", "pass"), ("pass", "signal.raise_signal(signal.SIGTERM)")],
+    ids=["half made", "in a destructor"],
+)
+def test_a_stop_comes_through_where_python_drops_errors(in_init: str, in_del: str) -> None:
+    """A stop between an object's making and its destructor, as of LLVM's, says nothing of it, and is never lost."""
+    code = INTERRUPTED_AT.format(in_init=in_init, in_del=in_del)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("stopped\n", "", 0)

@@ -51,7 +51,7 @@ BAD = {
     "nothing but 0": ("features", np.zeros((90, 3)), "nodes and of their neighbors are 0"),
     "text as .npz": ("features", ("x.npz", "hello"), "x.npz cannot be read as features: it holds no numbers"),
     "two arrays": ("features", {"a": np.ones((90, 3)), "b": np.ones(3)}, "bad.npz holds 2 arrays"),
-    "a table": ("features", "1,2\n3,4\n", "Features are a .npy or .npz file, or vectors"),
+    "a table": ("features", "1,2\n3,4\n", "Features are a .npy or .npz file, a table (Parquet, Arrow, CSV)"),
     "too few rows": ("features", np.ones((80, 3)), "10 of the graph's 90 nodes have no features"),
     "no matrix": ("features", np.ones(90), "must be a matrix"),
     "no features": ("features", None, "say where features are"),

@@ -43,7 +43,8 @@ def call(folder: Path, *arguments: str, is_sound: bool = True) -> None:
     said = found.stderr.strip()
     if found.exit_code == 0 and "Traceback" not in said:
         return
-    is_refused = found.exit_code == 2 and said.startswith("Error: ") and "\n" not in said and not found.stdout
+    is_silent = not found.stdout or (arguments[0] == "nearest" and "is not among" in said)  # others are answered
+    is_refused = found.exit_code == 2 and said.startswith("Error: ") and "\n" not in said and is_silent
     if is_sound or not is_refused:
         raise AnswerError(f"any2vec {' '.join(map(repr, arguments))}: {found.exit_code} {said[-2000:]!r}")
 

@@ -155,6 +155,26 @@ def test_start_runs_tests_in_parallel_and_without_the_slow(
         assert start.pytest_options(options) == [*quick, *options]
 
 
+def test_start_names_a_path_that_is_not_there_before_anything_runs(
+    start: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(start, "prepare", lambda extra: pytest.fail("the environment was made"))
+    for options in (["tests/nosuch", "-q"], ["-x", "tests/nosuch::test_x[a/b]"], ["--maxfail", "1", "tests/nosuch"]):
+        with pytest.raises(SystemExit, match="2"):
+            start.main(["test", *options])
+        said = capsys.readouterr()
+        assert said.out == "" and said.err.startswith("start.py: there is no tests/nosuch in ")
+    start.check_paths(["-q", "tests/house/test_house.py::test_machine", "-k", "a/b", "--junitxml", "x/y.xml", "tests"])
+
+
+def test_start_says_that_no_test_was_run(
+    start: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(start, "VENV_PYTHON", Path(sys.executable))
+    assert start.run_tests(["-q", "-n", "0", "tests/house/test_house.py", "-k", "nosuchname"]) == 5
+    assert "start.py: no test was run: none matches" in capsys.readouterr().err
+
+
 SHARED_TESTS = """
 import os
 import pytest

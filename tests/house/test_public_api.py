@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 
 import pytest
 
@@ -42,7 +44,16 @@ def test_each_evaluation_stands_in_one_module() -> None:
 def test_the_list_is_pinned() -> None:
     """A new name is a promise: add it here, to the README or a docstring, and to the changelog."""
     assert set(any2vec.__all__) == NAMES
-    assert sorted(dir(any2vec)) == sorted(NAMES)
+    assert sorted(dir(any2vec)) == sorted({*NAMES, "evaluate"})
+
+
+def test_the_evaluations_are_imported_when_asked_for() -> None:
+    said = """
+import sys, any2vec
+assert "numpy" not in sys.modules and "any2vec.evaluate" not in sys.modules
+assert callable(any2vec.evaluate.triples.evaluate_triple_file) and "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", said], check=True)
 
 
 @pytest.mark.parametrize("name", sorted(NAMES - {"__version__"}))

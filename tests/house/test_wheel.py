@@ -41,6 +41,9 @@ def test_the_wheel_holds_the_package_and_runs_where_nothing_else_is(tmp_path: Pa
         inside = {name.partition("/")[2] for name in file.getnames()}
     assert {*(f"src/{name}" for name in package), "README.md", "LICENSE", "pyproject.toml"} <= inside
 
+    run(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", tmp_path / "from", sdist, cwd=tmp_path)
+    assert package <= {str(path.relative_to(tmp_path / "from")) for path in (tmp_path / "from").rglob("*.*")}
+
     run(sys.executable, "-m", "venv", tmp_path / "empty", cwd=tmp_path)
     python, own = tmp_path / "empty" / "bin" / "python", tmp_path / "own"
     own.mkdir()

@@ -312,6 +312,39 @@ def test_an_estimator_tells_classes_by_name(planted: dict[str, Any]) -> None:
     assert estimator.score(planted["edges"], planted["x"], names) > 0.85
 
 
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_tables_go_by_node_and_in_estimators_by_row(planted: dict[str, Any], hosts: int) -> None:
+    pandas = pytest.importorskip("pandas")
+    if hosts > 1:
+        pytest.importorskip("torch", reason="hosts as processes need torch")
+    order = np.random.default_rng(3).permutation(90)
+    x, y = pandas.DataFrame(planted["x"][order], index=order), pandas.Series(planted["y"][order], index=order)
+    options = {"epochs": 5, "seed": 2, "hosts": any2vec.HostOptions(hosts=hosts) if hosts > 1 else None}
+    vectors = [
+        any2vec.fit(any2vec.GAMLP(**SMALL), planted["edges"], nodes=any2vec.NodeOptions(**nodes), **options).embeddings
+        for nodes in (
+            {"features": x, "labels": y, "split": pandas.Series("train", index=order)},
+            {"features": x.assign(node=order).reset_index(drop=True), "labels": {"id": order, "label": y.to_numpy()}},
+            {"features": any2vec.Embeddings(order.tolist(), planted["x"][order]), "labels": y.to_dict()},
+        )
+    ]
+    assert list(vectors[0]) == list(vectors[1]) == list(vectors[2]) == order.tolist()
+    assert vectors[0].vectors.tobytes() == vectors[1].vectors.tobytes() == vectors[2].vectors.tobytes()
+    if hosts > 1:
+        return
+    with pytest.raises(DataError, match="The labels go by place and the rows of features by node"):
+        any2vec.fit("ga-mlp", planted["edges"], nodes=any2vec.NodeOptions(features=x, labels=planted["y"]))
+    placed = x.set_axis(range(90)), y.set_axis(range(90))  # classes of rows, of whatever node
+    for given in (x.assign(node=order), y), (x.assign(node=order), y.to_numpy()), (planted["x"], y.sort_index()):
+        estimator = any2vec.GAMLPClassifier(**SMALL, epochs=60, seed=2).fit(planted["edges"], *given)
+        assert estimator.score(planted["edges"], *given) > 0.85
+    found = [
+        any2vec.GAMLPClassifier(**SMALL, epochs=3, seed=2).fit(planted["edges"], *given).embeddings_.vectors.tobytes()
+        for given in ((x, y), placed)
+    ]
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("form", ["int8", "strings", "objects", "list", "dict", "mixed", "floats"])
 def test_predictions_are_of_the_type_of_the_classes(planted: dict[str, Any], form: str) -> None:
     texts = np.array(["10", "-2", "3"])[planted["y"]]

@@ -26,7 +26,7 @@ from any2vec.models.stream.config import StreamNGram
 from any2vec.models.stream.ngram import StreamedNGram
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.tasks.stream.models import budget
-from cli_runs import done, refused
+from cli_runs import done, refused, run
 from kernel_cases import Problem, negative, random_problem
 from naive.skipgram import subwords as naive
 from naive.skipgram.skipgram import train_skipgram_block as naive_block
@@ -192,6 +192,18 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_a_word_too_short_for_an_ngram_loses_only_itself(trained: Path) -> None:
+    embeddings = any2vec.Embeddings.load(trained / "out")
+    with pytest.warns(UserWarning, match="2 of 4 keys are not among the .*, and have no neighbors: '', 7"):
+        found = embeddings.nearest(["", "baladorish", 7, "baladorish"], 2)
+    assert [len(one) for one in found] == [0, 2, 0, 2]
+    assert [key for key, _ in found[1]] == [key for key, _ in embeddings.nearest("baladorish", 2)]
+    with pytest.raises(InputError, match="empty word"):
+        embeddings.nearest(["", ""])
+    said = run("nearest", str(trained / "out"), "", "baladorish", "-k", "2")
+    assert said.exit_code == 2 and "nearest to baladorish" in said.stdout and "empty word" in said.stderr
+
+
 def test_a_word_never_seen_is_near_its_kin(trained: Path) -> None:
     embeddings = any2vec.Embeddings.load(trained / "out")
     assert "balador" not in embeddings and "kulubent" not in embeddings
@@ -298,7 +310,7 @@ def test_similarity_leaves_out_words_too_short_for_an_ngram(trained: Path, tmp_p
     assert (found.pairs, found.covered, found.made) == (4, 2, 1) and found.spearman == alone.spearman
     assert run.summary["validation"][0]["spearman"] == found.spearman
     for others in ([], [("ab", "cd", 1), ("ab", "balimex", 2)]):
-        with pytest.raises(DataError, match=r"give at least two|fewer than two have vectors"):
+        with pytest.raises(DataError, match=r"there are none|fewer than two have vectors"):
             any2vec.fit(model, [["balador", "ab"]] * 9, epochs=1, threads=1, validate=others)
 
 

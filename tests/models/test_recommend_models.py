@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
@@ -266,9 +267,27 @@ def test_lists_leave_out_what_is_asked() -> None:
     assert found.recommend(30, 9, exclude=list("abcd")) == []
     assert [item for item, _ in found.recommend(30, 9)] == list("abcd")  # equal scores: by row
     with pytest.raises(UnknownKeyError, match="40"):
-        found.recommend([10, 40])
+        found.recommend([40, 50])
+    with pytest.raises(UnknownKeyError, match="40"):
+        found.recommend(40)
+    told = "2 of 4 users are not among the 3 of the training data, and have no items: 40, 50"
+    with pytest.warns(UserWarning, match=told) as warned:
+        assert found.recommend([40, 10, 50, 30], 1) == [[], found.recommend(10, 1), [], found.recommend(30, 1)]
+    assert len(warned) == 1 and warned[0].filename == __file__
     with pytest.raises(InputError, match="k must be"):
         found.recommend(10, 0)
+
+
+def test_a_table_of_users_is_no_list_of_its_columns() -> None:
+    found = toy()
+    for kind in (pytest.importorskip("pandas").DataFrame, pytest.importorskip("polars").DataFrame, pa.table):
+        table = kind({"user": [20, 10]})
+        assert found.recommend(table, 1) == found.recommend(table["user"], 1) == found.recommend([20, 10], 1)
+        with pytest.raises(InputError, match=r"keys are one column, got 2 \('user', 'item'\)"):
+            found.recommend(kind({"user": [20], "item": ["a"]}))
+    with pytest.raises(InputError, match="of a dict give its keys"):
+        found.recommend({"user": [20, 10]})
+    assert found.recommend([10], 4, exclude=np.empty((0, 2))) == found.recommend([10], 4)
 
 
 def test_every_form_of_interactions_leaves_out_the_users_items(tmp_path: Path) -> None:
@@ -379,6 +398,7 @@ def test_the_estimator_has_scikit_learns_manner() -> None:
         estimator.predict(["u1"])
     assert estimator.fit(train) is estimator and estimator.get_params()["k"] == 5
     assert estimator.predict(["u1", "u2"]).shape == (2, 5) and estimator.score(test) > 0.2
+    assert (estimator.predict(pa.table({"user": ["u1", "u2"]})) == estimator.predict(["u1", "u2"])).all()
     assert estimator.set_params(model=any2vec.BPR(dim=4), epochs=1).fit(train).embeddings_.dim == 4
     assert estimator.set_params(model="als", dim=3).fit(train).embeddings_.dim == 3
     with pytest.raises(InputError, match="dim stands in the config"):

@@ -135,19 +135,42 @@ def test_triples_are_scored_by_name(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     scorer = make(a2v.ComplEx(dim=DIM), seed=4)
     names, rows = [("e1", "r2", "e5"), ("e7", "r0", "e0")], [(1, 2, 5), (7, 0, 0)]
-    wanted = scorer.score(np.array(rows))
+    wanted = scorer.score_rows(np.array(rows))
     file = tmp_path / "tr.tsv"
     file.write_text("".join("\t".join(triple) + "\n" for triple in names))
     frame = pandas.DataFrame(names, columns=["head", "relation", "tail"])
-    for given in (names, np.array(names), frame, file, str(file), rows, a2v.read_triples(names)):
+    for given in (names, np.array(names), frame, file, str(file), iter(names), a2v.read_triples(names)):
         assert scorer.score(given).tolist() == wanted.tolist()
-    assert scorer.score([]).shape == (0,)
-    with pytest.raises(UnknownKeyError, match="The tail of triple 2 is not among the names"):
+    assert scorer.score([]).shape == scorer.score_rows([]).shape == (0,)
+    with pytest.raises(
+        UnknownKeyError, match="The tail of triple 2, 'nobody', is not among the names of training, such"
+    ):
         scorer.score([names[0], ("e1", "r1", "nobody")])
     shapes = (np.arange(3), np.zeros((2, 6), int), np.zeros((1, 1, 3), int), [(1, 2), (3, 4), (5, 6)])
-    for wrong in (5, [(1, 2)], [(0.5, 1, 2)], [None], *shapes):
-        with pytest.raises(InputError, match="score takes triples of names"):
+    for wrong in ([(1, 2)], [(0.5, 1, 2)], *shapes):
+        with pytest.raises(InputError, match="score_rows takes rows"):
+            scorer.score_rows(wrong)
+        with pytest.raises((InputError, DataError)):
             scorer.score(wrong)
+    for wrong in (5, [None]):
+        with pytest.raises((InputError, DataError)):
+            scorer.score(wrong)
+
+
+def test_integers_are_names_where_triples_are_scored() -> None:
+    """In no order of rows, and to no scorer whose names are strings."""
+    triples = [(2, 1, 0), (0, 0, 2), (1, 1, 2), (2, 0, 1)] * 5
+    scorer = a2v.fit(a2v.ComplEx(dim=DIM), triples, epochs=2, threads=1).scorer
+    assert list(scorer.entities) != [0, 1, 2]
+    for triple in triples[:4]:
+        wanted = dict(scorer.predict(*triple[:2], k=3))[triple[2]]
+        table = dict(zip(("head", "relation", "tail"), ([name] for name in triple), strict=True))
+        for given in ([triple], np.array([triple]), table):
+            assert scorer.score(given) == pytest.approx(wanted, abs=1e-5)
+    with pytest.raises(UnknownKeyError, match="The tail of triple 1, 7, is not among the names of training, such as"):
+        scorer.score([(2, 1, 7)])
+    with pytest.raises(UnknownKeyError, match="such as 'e0'; `score_rows` takes triples by row"):
+        make(a2v.ComplEx(dim=DIM), seed=4).score([(2, 1, 0)])
 
 
 @pytest.mark.parametrize("model", [a2v.ComplEx(dim=DIM), a2v.TransE(dim=DIM), a2v.DotProduct(dim=DIM)])
@@ -156,15 +179,13 @@ def test_rows_that_the_model_lacks_are_refused(model: Any) -> None:
     scorer = make(model, seed=4)
     for wrong in (-1, NUM, 10**9):
         for triple in ((wrong, 0, 1), (1, wrong, 2), (1, 0, wrong)):
-            with pytest.raises(InputError, match=r"Triple 2, .* are 0\.\.10, of relations 0\.\.2\. Integers in a list"):
-                scorer.score(np.array([(0, 0, 1), triple]))
+            with pytest.raises(InputError, match=r"Triple 2, .* are 0\.\.10, of relations 0\.\.2; `score` takes names"):
+                scorer.score_rows(np.array([(0, 0, 1), triple]))
         for ask in (scorer.tail_scores, scorer.head_scores):
             with pytest.raises(InputError, match=rf"Rows of entities are 0\.\.10, got {wrong}"):
                 ask(np.array([0, wrong]), np.array([0, 0]))
             with pytest.raises(InputError, match=rf"Rows of relations are 0\.\.2, got {wrong}"):
                 ask(np.array([0, 1]), np.array([0, wrong]))
-    with pytest.raises(InputError, match="give names as strings"):
-        scorer.score([(1, RELATIONS, 2)])
 
 
 def test_names_that_training_lacks_are_nobody_elses() -> None:

@@ -150,9 +150,9 @@ def test_too_small_a_budget_says_the_smallest_that_works() -> None:
 
 def test_triples_are_read_for_their_estimate(tmp_path: Path) -> None:
     (tmp_path / "triples.tsv").write_text("a\tr\tb\nb\tr\tc\na\ts\tc\n")
-    found: Any = run("estimate", "distmult", str(tmp_path / "triples.tsv"), "--dim", "8", "--memory", "2GB")
+    found: Any = run("estimate", "distmult", str(tmp_path / "triples.tsv"), "--dim", "8", "--memory", "8GB")
     assert (found["rows"], found["items"], found["is_in_memory"]) == (3, 3, True)
-    refused = CliRunner().invoke(app, ["estimate", "cbow", str(tmp_path / "triples.tsv"), "--memory", "2GB"])
+    refused = CliRunner().invoke(app, ["estimate", "cbow", str(tmp_path / "triples.tsv"), "--memory", "8GB"])
     assert refused.exit_code == 2 and "cbow has no --memory (memory): " in " ".join(refused.stderr.split())
 
 

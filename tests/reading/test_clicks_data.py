@@ -247,6 +247,14 @@ def test_every_format_gives_the_same_rows(ids: str, tmp_path: Path, write: Write
         same(read(path, made), expected)
 
 
+def test_true_and_false_are_one_and_zero(write: Write, read: Callable[..., Clicks]) -> None:
+    """As pandas writes columns of bool; missing values and numbers beside them stay what they are."""
+    written = read(write("words.csv", "y,x,a,b\nTrue, true,r,7\nfalse,,r,7\nFALSE,0.5,s,8\n1,False,s,8\n"), schema())
+    same(written, read(write("numbers.csv", "y,x,a,b\n1,1,r,7\n0,,r,7\n0,0.5,s,8\n1,0,s,8\n"), schema()))
+    with pytest.raises(DataError, match="line 3: column 'y' holds 'truth', which is no number"):
+        read(write("wrong.csv", "y,x,a,b\nTrue,1,r,7\ntruth,1,r,7\n"), schema())
+
+
 def test_tables_in_memory(read: Callable[..., Clicks]) -> None:
     made, t = schema(ids="vocabulary", dense=["x"], categorical=["a", "b"]), table()
     first, again = read(StreamTable(t), made), read(StreamTable(t), made)
@@ -330,7 +338,7 @@ def test_encoded_clicks_are_opened_as_they_are(write: Write, read: Callable[...,
     same(read(clicks.path, schema()), clicks)
     with pytest.raises(InputError, match="another schema"):
         read(clicks.path, schema(hash_rows=51))
-    with pytest.raises(InputError, match="A schema is needed"):
+    with pytest.raises(InputError, match=r"A schema is needed.* a ClickSchema or a dict of its fields"):
         read(write("plain.csv", TEXT), None)
 
 

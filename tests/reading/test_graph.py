@@ -114,7 +114,7 @@ def test_weights(read: Any) -> None:
     assert cells(graph) == both((0, 1, 2.5), (1, 2, 3), (2, 2, np.float32(1e-3)))
     assert graph.report.as_dict() | {"ignored_columns": 0} == {
         "num_nodes": 3, "num_edges": 3, "duplicates": 1, "self_loops": 1, "isolated": 0, "is_weighted": True,
-        "ignored_columns": 0, "header": "",
+        "ignored_columns": 0, "header": "", "notes": [],
     }  # fmt: skip
     plain = read(text, weighted=False)
     assert cells(plain) == both((0, 1), (1, 2), (2, 2))
@@ -433,6 +433,31 @@ def test_the_first_edge_is_a_header_only_when_it_must_be(text: str, edges: int, 
     assert report.num_edges == edges
     first, lines = text.split("\n")[0], text.count("\n")
     assert report.header == (first if lines > edges else "")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_said"),
+    [
+        ("t.csv", "person,friend\nann,bob\ncid,dee\n", True), ("t.csv", "person1,friend\nann,bob\ncid,dee\n", True),
+        ("T.CSV", "person;friend;since\nann;bob;x1\ncid;dee;y\n", True), ("t.csv", "ann,bob\nbob,dee\n", False),
+        ("t.csv", "n1,n2\nn3,n4\n", False), ("t.csv", "1,ann\n2,bob\n", False), ("t.csv", "ann,bob\n", False),
+        ("t.csv", "a,b\n1,2\n", False), ("t.txt", "person,friend\nann,bob\ncid,dee\n", False),
+    ],
+)  # fmt: skip
+def test_a_first_line_of_csv_that_may_be_a_header_is_said(name: str, text: str, is_said: bool, tmp_path: Path) -> None:
+    """Its names became two nodes without a word."""
+    for other in ("other.csv", "other.txt"):  # what the cache has
+        (tmp_path / other).write_text(text)
+        read_graph(tmp_path / other, GraphOptions(weighted=False), cache_dir=tmp_path / "cache")
+    (tmp_path / name).write_text(text)
+
+    def notes(header: bool | None) -> list[str]:
+        options = GraphOptions(weighted=False, header=header)
+        found = read_graph(tmp_path / name, options, cache_dir=tmp_path / "cache").report.notes
+        return [note for note in found if note.startswith("first line read as data")]
+
+    assert len(found := notes(None)) == is_said and notes(False) == []
+    assert not is_said or (found[0].endswith(("person,friend", "person1,friend")) and "--header" in found[0])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from any2vec.data.graph import edge_list
@@ -40,7 +40,14 @@ from any2vec.errors import Any2VecError, DataError
         (b"0 1 2\n1 2 x\n", "line 2: the weight 'x' is not a number"),
         (b"0 1 {}\n1 2 {}\n", "line 1: the weight '{}' is not a number"),
         (b"0 1 1_0\n1 2 3\n", "line 1: the weight '1_0' is not a number"),
-        (b"0,1,2\n1,2,\n", "line 2: 2 columns"),
+        (b"0,1,2\n1,2,\n", "line 2: the weight is empty"),
+        (b"0\t1\t2\n1\t2\t\r\n", "line 2: the weight is empty"),
+        (b"src,dst,w,x\n0,1,2,3\n1,2,3,\n", "line 3: the last column is empty"),
+        (b"<?xml version='1.0'?>\n<graphml xmlns='x'>\n", "is GraphML and no list of edges; read it with NetworkX"),
+        (b"<gexf>\n", "is GEXF and no list of edges; read it with NetworkX (networkx.read_gexf)"),
+        (b'Creator "igraph"\nVersion 1\ngraph\n[\n  node\n  [\n', "is GML and no list of edges"),
+        (b"graph [\n  directed 1\n", "networkx.read_gml), and give the graph."),
+        (b"graph tree\nversion graph\n", ""),
         (b"a,b\n,c\n", "line 2"),
         (b"a\xff b\nc d\n", "line 1: the id"),
         (b"0 1\n\x00\x01\x02\n", "NUL byte"),
@@ -119,6 +126,7 @@ def test_pieces(pieces: list[bytes], options: GraphOptions) -> None:
 
 
 @given(st.binary(max_size=200), OPTIONS)
+@example(b'{"', GraphOptions())
 @settings(max_examples=150, deadline=None)
 def test_bytes(text: bytes, options: GraphOptions) -> None:
     attempt(text, options)

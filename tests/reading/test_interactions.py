@@ -84,6 +84,54 @@ def test_a_side_without_a_usual_name_is_the_first_column_that_is_left() -> None:
     assert pairs_of(read_interactions({"plays": [3, 4, 6], "who": ["a", "a", "b"], "what": ["x", "y", "x"]})) == PAIRS
 
 
+def test_columns_that_are_taken_by_their_place_are_said(tmp_path: Path) -> None:
+    """Times were users, and nothing said so."""
+    way = "(--use-columns USER,ITEM,WEIGHT or use_columns= names others): "
+    left, placed = "columns that were not read " + way, "columns taken by their place " + way
+
+    def notes(source: Any, **options: Any) -> list[str]:
+        return read_interactions(source, InteractionOptions(**options)).report.notes
+
+    table = {"ts": [8, 9], "artikel": [1, 2], "kunde": [3, 4]}
+    wanted = [placed + "ts as user, artikel as item", left + "kunde"]
+    (tmp_path / "rows.csv").write_text("ts,artikel,kunde\n8,1,3\n9,2,4\n")
+    assert notes(table) == notes(tmp_path / "rows.csv") == notes([tmp_path / "rows.csv"] * 2) == wanted
+    assert notes(table, use_columns="kunde,artikel") == [left + "ts"]
+    assert notes({"who": ["a"], "item": ["b"], "plays": [2]}) == [placed + "who as user, item as item, plays as weight"]
+    assert notes({"user": ["a"], "item": ["b"]}) == notes({"0": ["a"], "1": ["b"]}) == []
+    (tmp_path / "rows.csv").write_text("8,1,new\n9,2,old\n")
+    assert notes(tmp_path / "rows.csv") == [left + "1"]
+
+
+def test_a_first_line_of_csv_that_may_be_a_header_is_said(tmp_path: Path) -> None:
+    def notes(name: str, text: str, **options: Any) -> list[str]:
+        (tmp_path / name).write_text(text)
+        return read_interactions(tmp_path / name, InteractionOptions(**options)).report.notes
+
+    text = "person,friend\nann,bob\ncid,dee\n"
+    (said,) = notes("rows.csv", text)
+    assert said.startswith("first line read as data") and "--header or header=True" in said
+    assert said.endswith("person,friend")
+    assert notes("rows.csv", text, header=False) == notes("rows.txt", text) == []
+    assert notes("rows.csv", text + "person,bob\n") == notes("rows.csv", "u1,i1\nu2,i2\n") == []
+    assert notes("rows.csv", "x,person,friend\n1,ann,bob\n2,cid,dee\n", use_columns="2,3", header=None)[1:] == [said]
+
+
+def test_a_matrix_is_no_table_of_interactions(tmp_path: Path) -> None:
+    """The numbers of a cross table were read as users and items."""
+    counts = {f"i{item}": [0, 2, 1] for item in range(5)}
+    (tmp_path / "rows.csv").write_text("a,x,3,0,7\nb,y,4,0,8\n")
+    for source, side in (
+        (counts, "user and item"), ({"user": ["a", "b", "c"]} | counts, "item"), (counts | {"item": [1, 2, 3]}, "user"),
+        (tmp_path / "rows.csv", "user and item"),
+    ):  # fmt: skip
+        with pytest.raises(DataError, match=f"[56] columns and none with a usual name of {side}; .*SciPy sparse one"):
+            read_interactions(source)
+    found = read_interactions({"user": ["a", "a", "b"], "item": ["x", "y", "x"]} | counts)
+    assert pairs_of(found) == dict.fromkeys(PAIRS, 1.0) and found.report.ignored_columns == 5
+    assert len(read_interactions(tmp_path / "rows.csv", InteractionOptions(use_columns="1,2"))) == 2
+
+
 def test_texts_without_a_header_have_the_columns_of_the_one_before(tmp_path: Path) -> None:
     for name, text in (("1.csv", "item,user,rating\nx,a,3\n"), ("2.csv", "y,a,4\nx,b,6\n")):  # as split makes them
         (tmp_path / name).write_text(text)
@@ -214,6 +262,7 @@ def test_split_holds_a_share_of_each_user_out() -> None:
         ("a,b,c\n", {"use_columns": "1,2,3"}, "no numbers"),
         ('a,x\nb,"Weird Al\nc,y\nd,z\n', {}, "a quote without its end"),
         ("a,b,-1\n", {"use_columns": "1,2,3"}, "weight -1"),
+        ("a,b,1e39\n", {"use_columns": "1,2,3"}, r"weight 1e\+39; weights are finite and above 0, as float32"),
         ("user,item\na,b\n", {"use_columns": "user,thing"}, "no column 'thing'"),
         ("a,b,0\n", {}, "weight 0; .* The third of three columns without names is the weight"),
         ("a,b,2\n" * 64 + "c,d,monday\n", {}, "no numbers .*use_columns of the first two"),

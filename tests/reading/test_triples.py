@@ -77,11 +77,66 @@ def test_a_header_says_which_column_is_which(header: str, mark: str, tmp_path: P
     assert list(read_triples(path, TripleOptions(header=True)).entities) == ["a", "b"]
 
 
-@pytest.mark.parametrize("rows", ["s r t\nt p o\n", "s r t\na r b\n", "s t\nt u\n"])
+@pytest.mark.parametrize("mark", ["\t", ",", ";", " "])
+@pytest.mark.parametrize(
+    ("header", "options"),
+    [
+        ("id head relation tail", {}), ("tail relation head", {}), ("relation head tail", {}),
+        ("o x P y Subject z", {}),
+        ("tail head", {}), ("source target rel_name rel", {}), (" head relation tail", {}), (" tail head", {}),
+        ("a b c d", {"use_columns": "d,a,c"}), ("head relation tail x", {"use_columns": "tail,x,head"}),
+        (" a b c", {"use_columns": "c,b,a"}),
+    ],
+)  # fmt: skip
+def test_text_with_names_is_read_as_a_table(header: str, options: Any, mark: str, tmp_path: Path) -> None:
+    """`id,head,relation,tail` was read by place, and `tail,relation,head` had a triple of names, and ends swapped."""
+    names = header.split(" ")
+    if mark == " " and not names[0]:
+        pytest.skip("of white space nothing stands before an index's mark")
+    rows = [[f"{name or 'row'}-{row}" for name in names] for row in range(5)]
+    path = tmp_path / "named.txt"
+    path.write_text("".join(mark.join(row) + "\n" for row in [names, *rows]))
+    table = {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True) if name}
+    reading = TripleOptions(**options)
+    found, wanted = read_triples(path, reading), read_triples(table, reading)
+    assert [list(found.entities), list(found.relations)] == [list(wanted.entities), list(wanted.relations)]
+    assert np.array_equal(found.rows(), wanted.rows()) and len(found) == 5
+    assert found.report.ignored_columns == wanted.report.ignored_columns + (not names[0])
+    same = read_triples(path, reading, known=found, is_of_training=True)
+    assert np.array_equal(same.rows(), found.rows())
+
+
+def test_names_of_columns_that_say_too_little(tmp_path: Path) -> None:
+    path = tmp_path / "named.csv"
+    path.write_text("tail,relation,head,tail\na,b,c,d\n")
+    with pytest.raises(DataError, match="two columns named 'tail' in its header; rename one"):
+        read_triples(path)
+    path.write_text("id,head,relation,tail\n1,a,r,b\n2,b,r,\n")
+    with pytest.raises(DataError, match="row 3 has nothing in column 4"):
+        read_triples(path)
+    path.write_text("id,head,relation,tail\n1,a,r,b\n")
+    with pytest.raises(InputError, match=r"names columns by the header, and .*named\.csv is read without"):
+        read_triples(path, TripleOptions(use_columns="id,head,tail", header=False))
+    with pytest.raises(InputError, match="use_columns of text is head,relation,tail, got 'head,tail'"):
+        read_triples(path, TripleOptions(use_columns="head,tail"))
+    with pytest.raises(DataError, match="has no column 'tale'"):
+        read_triples(path, TripleOptions(use_columns="head,relation,tale"))
+    with pytest.raises(InputError, match="does not go with relations that stand last"):
+        read_triples(path, TripleOptions(use_columns="id,head,tail"), is_relation_last=True)
+    assert len(read_triples(path, TripleOptions(use_columns="id,head,tail", header=False), is_of_training=True)) == 2
+    path.write_text("<a> <r> <b> .\n")
+    with pytest.raises(InputError, match="is N-Triples"):
+        read_triples(path, TripleOptions(use_columns="a,r,b"))
+    path.write_text(",x,y,kind\n0,anna,ben,knows\n")
+    last = read_triples(path, TripleOptions(delimiter="comma", header=True), is_relation_last=True)
+    assert (list(last.entities), list(last.relations)) == (["anna", "ben"], ["knows"])
+
+
+@pytest.mark.parametrize("rows", ["s r t\nt p o\n", "s r t\na r b\n", "s t\nt u\n", "t r s\na p t\n", "r s t\nr a b\n"])
 def test_a_triple_like_a_header_stays(rows: str, tmp_path: Path) -> None:
     path = tmp_path / "letters.txt"
     path.write_text(rows)
-    assert len(read_triples(path)) == 2 and next(iter(read_triples(path).entities)) == "s"
+    assert len(read_triples(path)) == 2 and next(iter(read_triples(path).entities)) == rows[0]
 
 
 @pytest.mark.parametrize("mark", [",", ";"])
@@ -101,6 +156,21 @@ def test_a_table_without_relations_by_name_is_asked_about() -> None:
     found = read_triples(columns, TripleOptions(use_columns="source,type,target"))
     middle = read_triples({name: columns[name] for name in ("source", "type", "target")})
     assert list(found.relations) == list(middle.relations) == ["knows"]
+
+
+def test_columns_that_are_taken_by_their_place_are_said(tmp_path: Path) -> None:
+    names = ["who", "what", "whom", "when"]
+    (tmp_path / "t.csv").write_text("\n".join(map(",".join, (names, "abcd", "bbad"))) + "\n")
+    found = read_triples(tmp_path / "t.csv", TripleOptions(header=True)).report.notes
+    assert found == read_triples({name: ["a"] for name in names}).report.notes
+    placed, left = found
+    assert placed.endswith("--use-columns HEAD,RELATION,TAIL or use_columns= names others): who as head, what as "
+                           "relation, whom as tail")  # fmt: skip
+    assert left.startswith("columns that were not read") and left.endswith(": when")
+    (two,) = read_triples({"a": ["x"], "b": ["y"]}).report.notes
+    assert two.endswith("(--use-columns HEAD,TAIL or use_columns= names others): a as head, b as tail")
+    (tmp_path / "t.csv").write_text("a,b,c,d\n")
+    assert [note[-3:] for note in read_triples(tmp_path / "t.csv").report.notes] == [": 1"]
 
 
 def test_tables_and_lists(tmp_path: Path) -> None:

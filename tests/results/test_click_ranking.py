@@ -79,6 +79,12 @@ def test_an_empty_cell_is_no_candidate() -> None:
     assert sorted(value for value, _ in rank_values(found, {"user": 3}, "item", 9, seen=rows)) == ["a", "b"]
 
 
+def test_data_are_scored_and_batches_predicted(scorer: any2vec.ClickScorer) -> None:
+    for data in ({"user": [1]}, "rows.csv", [{"user": 1}]):
+        with pytest.raises(InputError, match=rf"got {type(data).__name__}; score\(data\) takes data"):
+            scorer.predict(data)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("exclude", ["b13", "13"])
 def test_what_is_left_out_counts_likewise(exclude: str, scorer: any2vec.ClickScorer) -> None:
     asked = ["a13", "c14", "a10"]

@@ -108,7 +108,7 @@ def test_documents_and_ids_of_tables(wrap) -> None:
     assert expected.shape == (3, 8) and not expected[1].any() and expected[0].any()
     for ids in (wrap({"id": ["l0", "?", "r1"]}), np.array([["l0"], ["?"], ["r1"]]), np.array(["l0", "?", "r1"])):
         assert np.array_equal(nodes.transform(ids), expected)
-    with pytest.raises(InputError, match="node ids are one column, got 2"):
+    with pytest.raises(InputError, match="keys are one column, got 2"):
         nodes.transform(wrap({"src": source, "dst": target}))
 
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -309,6 +311,22 @@ def test_a_graph_from_a_file(tmp_path: Path) -> None:
     assert split.meta["num_edges"] == len(lines)
     again = read_graph(split.train_edges)
     assert again.report.num_edges == split.meta["num_train_edges"] and len(again.keys) == len(split.keys)
+
+
+def test_a_graph_from_memory(tmp_path: Path) -> None:
+    graph = nx.karate_club_graph()
+    src, dst = zip(*graph.edges(), strict=True)
+    table = pa.table({"src": src, "dst": dst})
+    expected = split_graph(read_graph(table), tmp_path / "s", negatives=5)
+    for number, given_graph in enumerate(
+        (table, list(zip(src, dst, strict=True)), nx.Graph(zip(src, dst, strict=True)))
+    ):
+        found = split_graph(given_graph, tmp_path / str(number), negatives=5)
+        assert found.meta == expected.meta and np.array_equal(found.test, expected.test)
+    with pytest.raises(InputError, match="A graph cannot be made of int"):
+        split_graph(5, tmp_path / "none")
+    with pytest.raises(InputError, match=r"split_dir is a Split.* by split_graph\(edges, folder\), got Table\.$"):
+        evaluate_links(Embeddings(range(34), np.eye(34)), table)  # type: ignore[arg-type]
 
 
 def test_every_error_is_ours() -> None:

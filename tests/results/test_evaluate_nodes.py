@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, DataError, InputError
 from any2vec.evaluate import evaluate_nodes
 from any2vec.evaluate.graph.logistic import fit_logistic
-from any2vec.evaluate.graph.nodes import f1_scores, predict, read_labels
+from any2vec.evaluate.graph.nodes import f1_scores, labels_of, predict, read_labels
 
 
 def reference(train: np.ndarray, truth: np.ndarray, test: np.ndarray) -> np.ndarray:
@@ -123,6 +125,57 @@ def test_planted_groups_are_all_right(tmp_path: Path, known_counts: bool) -> Non
     assert json.loads(json.dumps(result.as_dict()))["scores"][0]["micro_f1_runs"] == [1.0] * 4
 
 
+def test_labels_in_memory_are_those_of_a_file(tmp_path: Path) -> None:
+    embeddings, path = planted(tmp_path)
+    group, options = np.arange(120) % 3, {"fractions": (0.3,), "shuffles": 2}
+    expected = evaluate_nodes(embeddings, path, **options)  # type: ignore[arg-type]
+    columns = {"node": list(range(120)), "group": group.tolist()}
+    of_node = dict(zip(*columns.values(), strict=True))
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pairs = list(of_node.items())
+    given_labels = [
+        of_node, pandas.Series(of_node), group, group.tolist(), polars.Series(group), pa.array(group), pairs,
+        iter(pairs), np.array(pairs), pandas.DataFrame(columns), polars.DataFrame(columns), pa.table(columns),
+    ]  # fmt: skip
+    for labels in given_labels:
+        assert evaluate_nodes(embeddings, labels, **options) == expected, type(labels)  # type: ignore[arg-type]
+
+
+def test_columns_and_indices_of_labels_go_by_their_names(tmp_path: Path) -> None:
+    embeddings, path = planted(tmp_path)
+    options: dict[str, Any] = {"fractions": (0.3,), "shuffles": 2}
+    expected = evaluate_nodes(embeddings, path, **options).scores
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    frame = pandas.DataFrame({"node": range(120), "age": 7, "label": np.arange(120) % 3})
+    pair, series = frame[["node", "label"]], frame.set_index("node")["label"]
+    given_labels = [
+        pair[["label", "node"]], frame, pair.reset_index(), frame.set_index("node"),
+        frame.rename(columns={"label": "y"}),
+        series.to_frame("label"), series.rename_axis(None).to_frame("what"), series.to_frame(),
+        pair.set_axis(["vertex", "topic"], axis=1), pair[::-1].sort_index().set_axis(["v", "t"], axis=1),
+        pandas.DataFrame({"topic": np.arange(120) % 3}), polars.from_pandas(frame), pa.table(frame).to_reader(),
+        {"node": [*range(120)], "label": (np.arange(120) % 3).tolist()}, frame.to_dict("records"),
+        pair.set_axis(range(5, 125)).set_axis(["v", "label"], axis=1),
+    ]  # fmt: skip
+    for place, labels in enumerate(given_labels):
+        assert evaluate_nodes(embeddings, labels, **options).scores == expected, place
+    with pytest.raises(DataError, match=r"the table has columns v, age, t: call two of them node and label\.$"):
+        evaluate_nodes(embeddings, frame.set_axis(["v", "age", "t"], axis=1), **options)
+
+
+def test_labels_in_memory_that_are_several_or_none() -> None:
+    known = Embeddings(["a", "b", "c"], np.eye(3))
+    nodes, names, truth = labels_of({"a": ["x", "y"], "b": {"y"}, "c": None}, known)
+    assert (nodes, names, truth.tolist()) == (["a", "b"], ["x", "y"], [[True, True], [False, True]])
+    assert labels_of([2.0, -1, None], known)[:2] == (["a"], ["2"])
+    assert labels_of([((0, 1), "x"), (7.0, "y"), ("c", "")], known)[0] == ["(0, 1)", "7"]
+    for wrong in (5, None, [], {}, ["x", "y"], [("a", None)], pa.table({"node": ["a"]}), np.eye(3)[:, :1]):
+        with pytest.raises(DataError, match=r"^Labels are a file, a dict of node -> label, a table or pairs"):
+            labels_of(wrong, known)
+    with pytest.raises(DataError, match="A labeled node is a string, a whole number or a tuple, got None"):
+        labels_of({None: "x"}, known)
+
+
 @pytest.mark.parametrize("shuffles", [0, 10_001, 10**24])
 def test_shuffles_have_a_limit(tmp_path: Path, shuffles: int) -> None:
     embeddings, path = planted(tmp_path)
@@ -219,6 +272,25 @@ def test_a_header_of_any_words_is_told_by_the_keys(text: str, first: str, tmp_pa
     """It was a node with a class of its own."""
     (tmp_path / "l.txt").write_text(text)
     assert read_labels(tmp_path / "l.txt", Embeddings(["b", "c"], np.eye(2)))[0][0] == first
+
+
+@pytest.mark.parametrize("header", ["club,node", "club,NODE_ID", "club,age,node", ",club,node"])
+def test_a_usual_name_of_nodes_says_which_column_they_are(header: str, tmp_path: Path) -> None:
+    """With the label in front they were refused as a list of edges."""
+    known = Embeddings([f"n{node}" for node in range(30)], np.eye(30, 2))
+    rows = [{"club": "x" if at % 3 else "y", "age": "x", "": str(at)} for at in range(30)]
+    lines = [",".join(row.get(one, f"n{at}") for one in header.split(",")) for at, row in enumerate(rows)]
+    (tmp_path / "l.csv").write_text("\n".join([header, *lines]) + "\n")
+    for found in (read_labels(tmp_path / "l.csv", known), read_labels(tmp_path / "l.csv")):
+        assert found[0] == list(known) and found[1] == ["x", "y"]
+        assert found[2][:, 1].tolist() == [not at % 3 for at in range(30)]
+
+
+def test_a_label_named_as_nodes_are_is_no_header(tmp_path: Path) -> None:
+    (tmp_path / "l.txt").write_text("a key\nb door\n")
+    assert read_labels(tmp_path / "l.txt", Embeddings(["a", "b"], np.eye(2)))[:2] == (["a", "b"], ["door", "key"])
+    (tmp_path / "l.txt").write_text("5 key\n6 door\n")
+    assert read_labels(tmp_path / "l.txt")[:2] == (["5", "6"], ["door", "key"])
 
 
 def test_a_node_named_id_is_no_header(tmp_path: Path) -> None:

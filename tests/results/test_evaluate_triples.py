@@ -100,6 +100,19 @@ def test_a_diverged_model_is_reported() -> None:
         evaluate_triples(*[lambda *_: np.full((1, NUM), np.nan, np.float32)] * 2, test, [test], NUM, RELATIONS)
 
 
+def test_triples_by_row_are_arrays() -> None:
+    rows = np.array([[0, 0, 1]])
+    scores = [lambda *_: table(0)[0][:1]] * 2
+    for test, known, said in (
+        ({"head": ["a"]}, [rows], "test_M3 .*got dict"), (rows, [[(0, 0, 1)]], "all_M3 .*got list"),
+        (rows, rows, "all_M3 .*got int64 "), (rows[:, :2], [rows], "test_M3 .*got int64 .1, 2"),
+        (rows / 2, [rows], "test_M3 .*got float64"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=rf"{said}.*; evaluate_triple_file takes files and tables"):
+            evaluate_triples(*scores, test, known, NUM, RELATIONS)  # type: ignore[arg-type]
+    assert evaluate_triples(*scores, rows, [], NUM, RELATIONS).num_triples == 1
+
+
 def test_nothing_to_test_is_reported() -> None:
     with pytest.raises(InputError, match="no triples to test"):
         evaluate_triples(*[lambda *_: table(0)[0]] * 2, np.empty((0, 3), np.int64), [], NUM, RELATIONS)

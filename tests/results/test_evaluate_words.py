@@ -5,16 +5,26 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, DataError, InputError
-from any2vec.evaluate import evaluate_analogy, evaluate_similarity
+from any2vec.evaluate import (
+    compare_embeddings,
+    evaluate_analogy,
+    evaluate_links,
+    evaluate_nodes,
+    evaluate_pip,
+    evaluate_recommend,
+    evaluate_similarity,
+)
 from any2vec.evaluate.words.similarity import SimilarityResult, pairs_of, read_pairs, spearman
 from cli_runs import done
 
@@ -24,6 +34,22 @@ def data_folder(name: str) -> Path:
     if not root or not (Path(root) / name).is_dir():
         pytest.skip(f"ANY2VEC_DATA names no folder with {name}: this check of real data was left out")
     return Path(root) / name
+
+
+@pytest.mark.parametrize(
+    "evaluate",
+    [
+        compare_embeddings, evaluate_analogy, evaluate_links, evaluate_nodes, evaluate_pip, evaluate_recommend,
+        evaluate_similarity,
+    ],
+)  # fmt: skip
+def test_what_has_no_vectors_is_told_what_to_give(evaluate: Any) -> None:
+    result = SimpleNamespace(embeddings=Embeddings(["a"], np.ones((1, 2))), scorer="one")
+    for value, fix in ((result, r"give its \.(embeddings|scorer)"), ([1.0], r"\.load\(path\)")):
+        with pytest.raises(InputError, match=rf"evaluated here, got {type(value).__name__}; .*{fix}"):
+            evaluate(value, result.embeddings)
+    with pytest.raises(InputError, match="got str"):
+        compare_embeddings(result.embeddings, "vectors")  # type: ignore[arg-type]
 
 
 # ---- similarity
@@ -72,6 +98,21 @@ def test_similarity_of_a_planted_order(tmp_path: Path) -> None:
     assert parsed["task"] == "similarity" and "cosine" in parsed["protocol"]
 
 
+def test_judged_pairs_of_tables_and_lists(tmp_path: Path) -> None:
+    rows = [("a", "b", 9.0), ("a", "c", 8.0), ("a", "e", 1.0), ("b", "zzz", 1.0)]
+    columns = dict(zip(("first", "second", "score"), map(list, zip(*rows, strict=True)), strict=True))
+    frame, polars = pytest.importorskip("pandas").DataFrame(columns), pytest.importorskip("polars").DataFrame(columns)
+    (tmp_path / "pairs.tsv").write_text("".join(f"{a}\t{b}\t{score}\n" for a, b, score in rows))
+    expected = evaluate_similarity(fan(), tmp_path / "pairs.tsv")
+    assert expected.sets[0].covered == 3 and expected.mean == pytest.approx(1.0)
+    for given_pairs in (rows, iter(rows), columns, frame, polars, pa.table(columns)):
+        assert evaluate_similarity(fan(), given_pairs) == expected
+    assert evaluate_similarity(fan(), tmp_path.glob("*.tsv")) == expected
+    for wrong in (5, None, [("a", "b")], frame[["first"]], [("a", "b", "c")], [("a", "b", np.nan)], ["a", 1]):
+        with pytest.raises(DataError, match=r"^Judged pairs are two words and a finite score each"):
+            evaluate_similarity(fan(), wrong)
+
+
 def test_quotes_and_a_header_behind_comments(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text('# judged\n# again\nfirst,second,score\n"New York, NY",a,"3"\n"b","c",2\n')
     first, second, scores = read_pairs(tmp_path / "s.csv")
@@ -88,10 +129,9 @@ def test_nothing_covered_is_no_score(tmp_path: Path) -> None:
 
 
 def test_a_list_without_files_or_pairs_is_refused() -> None:
-    with pytest.raises(InputError, match="no file of word pairs"):
-        evaluate_similarity(fan(), [])
-    with pytest.raises(DataError, match="give at least two"):
-        pairs_of([])
+    for call in (pairs_of, lambda pairs: evaluate_similarity(fan(), pairs)):
+        with pytest.raises(DataError, match="two words and a finite score each; there are none"):
+            call([])
     with pytest.raises(DataError, match="two words and a finite score"):
         pairs_of([1, 2])
     (one,) = pairs_of(pair for pair in [("a", "b", 2), ("b", "c", 1)])
@@ -142,6 +182,19 @@ def test_questions_without_sections_are_neither_semantic_nor_syntactic(tmp_path:
     embeddings.save(tmp_path / "run")
     shown = done("evaluate", str(tmp_path / "run"), "--task", "analogy", "--data", str(tmp_path / "q.txt"))
     assert "total" in shown and "semantic" not in shown and "syntactic" not in shown
+
+
+def test_questions_of_tables_and_lists() -> None:
+    embeddings, text = capitals()
+    rows = [tuple(line.split()) for line in text.splitlines() if not line.startswith(":")]
+    columns = dict(zip("abcd", map(list, zip(*rows, strict=True)), strict=True))
+    for given_rows in (rows, np.array(rows), columns, pa.table(columns)):
+        result = evaluate_analogy(embeddings, given_rows)
+        assert (result.total.correct, result.total.covered, result.total.questions) == (56, 57, 58)
+        assert [one.name for one in result.sections] == ["all"] and not result.semantic.questions
+    for wrong in (5, [], ["a b c d"], [("a", "b", "c")], pa.table({"a": ["a"]})):
+        with pytest.raises(DataError, match=r"^Analogy questions are a file, or rows of four words"):
+            evaluate_analogy(embeddings, wrong)
 
 
 @pytest.mark.parametrize("method", ["add", "mul"])

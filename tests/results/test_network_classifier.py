@@ -57,6 +57,16 @@ def test_parameters_are_the_fields_of_the_models() -> None:
         GraphNetworkClassifier(hiden=3)
 
 
+def test_an_index_of_pandas_counts_for_nothing(fitted: GraphNetworkClassifier) -> None:
+    pandas = pytest.importorskip("pandas")
+    order = np.random.default_rng(1).permutation(NODES)
+    y, x = pandas.Series(hidden_but(slice(0, 60)), index=order), pandas.DataFrame(X, index=order)
+    one = GraphNetworkClassifier(**SMALL).fit(EDGES, y, features=x)
+    assert one.predict(EDGES, features=x).tolist() == fitted.predict(EDGES, features=X).tolist()
+    truth = pandas.Series(NAMES[BLOCK], index=order)
+    assert one.score(EDGES, truth, features=x) == fitted.score(EDGES, NAMES[BLOCK], features=X)
+
+
 def test_nodes_without_a_class_are_predicted(fitted: GraphNetworkClassifier) -> None:
     assert fitted.classes_.tolist() == NAMES.tolist() and fitted.summary_["data"]["num_train"] == 60
     predicted, shares = fitted.predict(EDGES, features=X), fitted.predict_proba(EDGES, features=X)

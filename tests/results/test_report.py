@@ -21,7 +21,7 @@ from any2vec.report.figures import LIGHT, draw_curves
 from any2vec.report.layout import clusters, flatten, place_labels
 from any2vec.report.page import SIGNATURE
 from any2vec.report.run import pictures_of, read_json_lines, read_run
-from any2vec.report.tables import spell_name, value_text
+from any2vec.report.tables import scores, spell_name, value_text
 
 NASTY = ["<script>alert(1)</script>", "$x^2", "日本", "a" * 200, "&amp;", "'\"", "_under_", "tab\there", "\u202e", "🙂"]
 
@@ -111,6 +111,14 @@ def test_evaluations_are_named_by_all_their_files(tmp_path: Path) -> None:
     text = write_report(run, evaluation=found).read_text()
     for heading in ("similarity · test.tsv, more.tsv", "similarity · test.tsv"):
         assert f"<h3>{heading}</h3>" in text
+
+
+def test_sums_without_questions_are_left_out() -> None:
+    empty = {"correct": 0, "covered": 0, "questions": 0, "accuracy": None}
+    asked = {"correct": 1, "covered": 2, "questions": 3, "accuracy": 0.5}
+    result = {"task": "analogy", "sections": [{"name": "", **asked}], "semantic": empty, "syntactic": empty}
+    page = scores(result | {"total": asked})
+    assert "total" in page and "semantic" not in page and "syntactic" not in page
 
 
 def test_memory_is_that_of_the_process_where_it_is_known(tmp_path: Path) -> None:

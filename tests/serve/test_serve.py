@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import random
@@ -27,6 +28,8 @@ from cli_runs import refused
 
 pytest.importorskip("fastapi", reason="serving needs the extra serve")
 pytest.importorskip("uvicorn", reason="serving needs the extra serve")
+
+from pydantic import ValidationError
 
 from any2vec.serve import app, catalog, operations, server
 
@@ -141,7 +144,7 @@ def test_triples_are_predicted_and_scored(port: int, folders: dict[str, Path]) -
         assert pairs(line) == [(key, pytest.approx(score)) for key, score in of_library]
     scores = ask(port, "/runs/graph/score", {"triples": [["e1", "r1", "e8"], ["e0", "r0", "e1"]]})[1]["scores"]
     rows = [row_of(scorer, "e1", "r1", "e8"), row_of(scorer, "e0", "r0", "e1")]
-    assert scores == pytest.approx(scorer.score(np.array(rows)).tolist())
+    assert scores == pytest.approx(scorer.score_rows(np.array(rows)).tolist())
 
 
 def row_of(scorer: a2v.TripleScorer, head: str, relation: str, tail: str) -> list[int]:
@@ -199,9 +202,19 @@ def test_items_are_recommended(tmp_path: Path) -> None:
         found = answers(users=[1, "2"], k=20, exclude=seen)[1]["answers"]
         assert pairs(found[0]) == [(i, pytest.approx(s)) for i, s in recommender.recommend(1, 20, ["i1", "i2"])]  # type: ignore[misc]
         assert len(found[0]) == 18 and len(found[1]) == 20
-        assert answers(users=[])[1] == {"answers": []}
+        assert answers(users=[])[1] == {"answers": [], "unknown": []}
+        status, found = answers(users=[99, *range(17), "nobody"], k=4)  # more than one piece
+        assert (
+            status == 200 and found["unknown"] == [99, "nobody"] and found["answers"][0] is found["answers"][-1] is None
+        )
+        assert found["answers"][1:-1] == answers(users=[*range(17)], k=4)[1]["answers"]
+        assert (
+            answers(users=[99, 1], exclude=[["i7"], seen[0]], k=20)[1]["answers"][1]
+            == answers(users=[1], exclude=seen[:1], k=20)[1]["answers"][0]
+        )
         for content, code in (
             ({"users": [99]}, 404),
+            ({"users": [99, "nobody"]}, 404),
             ({"users": [1], "exclude": []}, 400),
             ({"users": [1], "k": 51}, 400),
         ):
@@ -241,7 +254,7 @@ def test_values_of_clicks_are_recommended(tmp_path: Path) -> None:
             assert pairs(line) == [(value, pytest.approx(score)) for value, score in every[:3]]
         hashed = answers(contexts=contexts[:1], column="shop", values=["s2", "s0", "s2"])[1]["answers"][0]
         assert {one["key"] for one in hashed} == {"s0", "s2"} and hashed[0]["score"] >= hashed[1]["score"]
-        assert answers(contexts=[], column="product")[1] == {"answers": []}
+        assert answers(contexts=[], column="product")[1] == {"answers": [], "unknown": []}
         for content, code in (
             ({"users": ["u1"]}, 400), ({"contexts": contexts}, 400),
             ({"contexts": [{"user": "x"}], "column": "product"}, 404),
@@ -356,6 +369,19 @@ def test_what_cannot_be_answered_is_refused(port: int, path: str, content: Any, 
     assert re.search(said, answer["error"]), answer
 
 
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain", "", "text/json"])
+def test_other_types_of_bodies_are_refused(port: int, kind: str) -> None:
+    for path, body in (("words/nearest", {"keys": ["w1"]}), ("other/nearest", {"keys": ["w1"]}), ("graph/score", b"")):
+        status, said = ask(port, f"/runs/{path}", body, "POST", {"Content-Type": kind})
+        assert (status, said["error"]) == (
+            422,
+            "Send the body as JSON, with the header Content-Type: application/json.",
+        )
+    asked = {"Content-Type": "application/json; charset=utf-8"}
+    assert ask(port, "/runs/words/nearest", {"keys": ["w1"]}, headers=asked)[0] == 200
+    assert "keys" not in ask(port, "/runs/words/nearest", b"[]")[1]["error"]
+
+
 HEADS = (
     "Content-Length: -1\r\n", "Content-Length: 5\r\n", "Host: other.example\r\n", "A\x00: b\r\n",
     "Transfer-Encoding: gzip\r\n", "Long: " + "x" * 70_000 + "\r\n", " folded\r\n",
@@ -412,12 +438,44 @@ def test_a_thousand_malformed_requests_are_all_refused(port: int) -> None:
     assert ask(port, "/health")[0] == 200
 
 
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (operations.NearestRequest, {"keys": [True] * 9000}),
+        (operations.NearestRequest, {"vectors": [[""] * 9000] * 9}),
+        (operations.NearestRequest, {str(n): 1 for n in range(9000)}),
+        (operations.ScoreRequest, {"triples": [[]] * 9000}),
+        (operations.ScoreRequest, {"rows": [{str(n): {} for n in range(9000)}]}),
+        (operations.ScoreRequest, {"rows": [{"tags": [{}] * 9000}]}),
+        (operations.PredictRequest, {"queries": [1] * 9000}),
+        (operations.RecommendRequest, {"exclude": [[True] * 9000] * 9}),
+    ],
+)
+def test_few_faults_of_a_body_are_looked_for(kind: Any, body: Any) -> None:
+    with pytest.raises(ValidationError) as error:
+        kind.model_validate(body)
+    assert error.value.error_count() <= 8
+
+
 def test_sizes_are_limited(port: int) -> None:
     status, said = ask(port, "/runs/words/nearest", b" " * 4001)
     assert status == 413 and said["error"] == "A request has 4,000 bytes at most; ask in parts."
     pieces = b"".join(b"3e8\r\n" + b" " * 1000 + b"\r\n" for _ in range(5)) + b"0\r\n\r\n"
     head = b"POST /runs/words/nearest HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert raw(port, head + pieces).startswith(b"HTTP/1.1 413")
+
+
+def test_products_of_sizes_are_limited(port: int) -> None:
+    keys = [f"w{n % 9}" for n in range(10)]
+    for path, asked in (
+        ("similarity", {"a": keys, "b": keys}), ("most_similar", {"positive": keys, "k": 9, "method": "mul"}),
+    ):  # fmt: skip
+        assert ask(port, f"/runs/words/{path}", asked)[0] == 200
+    with pytest.raises(InputError, match="99 answers at most, got 10 keys by 10; ask in parts"):
+        operations.similarity(None, operations.SimilarityRequest(a=keys, b=keys), Limits(max_answers=99), None)  # type: ignore[arg-type]
+    many = operations.MostSimilarRequest(positive=["w1"] * 101, method="mul")
+    with pytest.raises(InputError, match="most_similar by mul takes 100 keys at most, got 101; take add"):
+        operations.most_similar(None, many, Limits(), None)  # type: ignore[arg-type]
 
 
 def test_requests_that_drip_in_are_ended(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -555,6 +613,11 @@ def test_a_run_that_is_published_anew_is_served_anew(tmp_path: Path) -> None:
         time.sleep(0.3)
         assert len(complaints) == 1 and "words was published anew and cannot be opened" in complaints[0]
         assert ask(running.port, "/runs/words/similarity", query)[0] == 200
+        closed = io.StringIO()
+        closed.close()
+        runs._failed.clear()
+        runs._complain = closed.write  # a log that is closed ends no watching
+        runs.refresh()
         (folder / "meta.json").unlink()  # as while it is replaced
         runs.refresh()
         assert ask(running.port, "/runs/words/similarity", query)[0] == 200 and len(complaints) == 1

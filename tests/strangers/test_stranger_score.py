@@ -176,7 +176,7 @@ def test_what_is_saved_is_loaded(package: Path, tmp_path: Path) -> None:
     loaded = TripleScorer.load(tmp_path / "out")
     assert loaded.dense["core"].shape == (4, 8, 8) and np.array_equal(loaded.dense["core"], kept.dense["core"])
     triple_M3 = PLANTED.triples(0, 50) % 3
-    assert np.array_equal(loaded.score(triple_M3), kept.score(triple_M3))
+    assert np.array_equal(loaded.score_rows(triple_M3), kept.score_rows(triple_M3))
     path = tmp_path / "out" / RELATIONS
     data = path.read_bytes()
     path.write_bytes(data.replace(b'relation_dim\\": 4', b'relation_dim\\": 3'))
@@ -194,7 +194,7 @@ def test_from_the_disk(hosts: int | None, package: Path, tmp_path: Path, monkeyp
     monkeypatch.setattr(table_budget, "plan_shared", shared)
     monkeypatch.setattr(table, "plan_table", lambda *_: BufferPlan(400, 4 * 17, 8, 3, 0, 0))
     options: dict[str, Any] = {"dim": 16, "relation_dim": 8, "batch_size": 100, "num_negatives": 100}
-    where = spread(memory="2GB", **({} if hosts is None else {"logical_hosts": hosts}))
+    where = spread(memory="8GB", **({} if hosts is None else {"logical_hosts": hosts}))
     found = any2vec.fit(model(**options), package / "train.tsv", epochs=10, threads=1, out=tmp_path / "out", **where)
     assert found.summary["partitions"] == 8
     check_learned(found, package, 0.6)

@@ -298,6 +298,7 @@ def test_what_was_trained_scores_alike_from_memory_from_its_folder_and_at_the_co
         result.scorer, any2vec.ClickScorer.load(tmp_path / "run"),
     ))  # fmt: skip
     assert fresh.shape == (600,) and 0 < fresh.min() < fresh.max() < 1 and np.array_equal(fresh, stored)
+    assert np.array_equal(result.scorer.probabilities(files.test), fresh)
     ran = CliRunner().invoke(app, ["score", str(tmp_path / "run"), str(files.test)])
     assert ran.exit_code == 0 and np.allclose([float(line) for line in ran.stdout.splitlines()], fresh, rtol=1e-5)
 

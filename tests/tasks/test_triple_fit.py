@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import shutil
@@ -142,6 +143,17 @@ def test_who_goes_on_ends_as_if_never_stopped(progress: float, files: tuple[Path
     assert went_on.summary["items"] == 2 * NUM_TRAIN and not (out / "checkpoint.safetensors").exists()
 
 
+def test_one_stop_ends_a_loop_that_goes_on_behind_any_error(files: tuple[Path, Path]) -> None:
+    begun = []
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt) as stopped:
+        stop_at(0.2, patch)
+        for dim in (4, 6, 8):
+            begun.append(dim)
+            with contextlib.suppress(Exception):
+                any2vec.fit(any2vec.ComplEx(dim=dim, batch_size=100), files[0], epochs=2, threads=1)
+    assert begun == [4] and isinstance(stopped.value, Interrupted)
+
+
 def test_a_finished_run_stands_as_it_is(files: tuple[Path, Path], done: Path) -> None:
     again = any2vec.fit(SMALL, files[0], epochs=2, threads=1, out=done, resume=True)
     assert again.summary == json.loads((done / "run.json").read_text())["summary"]
@@ -170,10 +182,10 @@ def test_what_is_stored_is_what_was_learned(files: tuple[Path, Path], tmp_path: 
         result = any2vec.fit(model, files[0], epochs=1, threads=1, out=tmp_path / model.name)
         stored = any2vec.TripleScorer.load(tmp_path / model.name)
         held = any2vec.read_triples(files[1], known=any2vec.read_triples(files[0])).rows()
-        assert np.array_equal(stored.score(held), result.scorer.score(held)) and stored.model == model
+        assert np.array_equal(stored.score_rows(held), result.scorer.score_rows(held)) and stored.model == model
         assert np.array_equal(stored.triples, any2vec.read_triples(files[0]).rows())
         whole = stored.tail_scores(held[:, 0], held[:, 1])[np.arange(len(held)), held[:, 2]]
-        np.testing.assert_allclose(stored.score(held), whole, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(stored.score_rows(held), whole, rtol=1e-3, atol=1e-4)
         assert any2vec.Embeddings.load(tmp_path / model.name).vectors.shape == (len(stored.entities), 32)
 
 
@@ -185,7 +197,7 @@ def test_answers_have_names(done: Path) -> None:
     assert len(tails) == len(scorer.entities) and len(heads) == 3
     scores = [score for _, score in tails]
     assert scores == sorted(scores, reverse=True)
-    assert dict(tails)[names[2]] == pytest.approx(float(scorer.score(scorer.triples[:1])[0]), abs=1e-4)
+    assert dict(tails)[names[2]] == pytest.approx(float(scorer.score_rows(scorer.triples[:1])[0]), abs=1e-4)
     with pytest.raises(InputError, match="entity 'nobody' is not among the 400"):
         scorer.tails("nobody", names[1])
     with pytest.raises(InputError, match="relation 'nothing' is not among the 3"):

@@ -51,7 +51,7 @@ from spreads import spread
 NUM_TRAIN, NUM_TEST = 6000, 400
 MODEL = any2vec.ComplEx(dim=32, batch_size=200)
 SMALL = any2vec.RotatE(dim=8, batch_size=100, num_negatives=30, degree_share=0.5)
-MEMORY: dict[str, Any] = {"epochs": 2, "threads": 1, "storage": "2GB"}
+MEMORY: dict[str, Any] = {"epochs": 2, "threads": 1, "storage": "8GB"}
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ def test_the_folder_is_that_of_any_run(files: tuple[Path, Path], tmp_path: Path,
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_every_order_trains_every_triple(order: str, files: tuple[Path, Path], tmp_path: Path, is_large: None) -> None:
-    storage = StorageOptions(memory="2GB", order=order)  # type: ignore[arg-type]
+    storage = StorageOptions(memory="8GB", order=order)  # type: ignore[arg-type]
     result = any2vec.fit(SMALL, files[0], out=tmp_path / "out", **MEMORY | {"storage": storage})
     assert result.summary["items"] == 2 * NUM_TRAIN and result.summary["order"] == order
 
@@ -208,7 +208,7 @@ def test_who_goes_on_ends_as_if_never_stopped(
     with pytest.raises(StorageError, match="holds an unfinished run"):
         any2vec.fit(SMALL, files[0], out=out, **MEMORY)
     with pytest.raises(InputError, match="is of a run with order = 'comet', this one has 'random'"):
-        storage = StorageOptions(memory="2GB", order="random")
+        storage = StorageOptions(memory="8GB", order="random")
         any2vec.fit(SMALL, files[0], out=out, resume=True, **MEMORY | {"storage": storage})
     went_on = any2vec.fit(SMALL, files[0], out=out, resume=True, **MEMORY)
     assert went_on.summary["items"] == 2 * NUM_TRAIN and not (out / "table").exists()
@@ -304,7 +304,7 @@ def test_who_is_stopped_while_the_table_is_made_leaves_nothing(
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(triple_table, "start_entities", start)
-    train = ["train", "rotate", str(files[0]), "--memory", "2GB", "--out", str(out), "--quiet"]
+    train = ["train", "rotate", str(files[0]), "--memory", "8GB", "--out", str(out), "--quiet"]
     found = CliRunner().invoke(app, train)
     assert (found.exit_code, len(started)) == (130, 1)
     assert "Stopped by SIGINT before training began; nothing was left half-written." in found.stderr
@@ -474,13 +474,13 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -
         *["--dim", "8", "--epochs", "2", "--threads", "1", "--out"],
         out,
     ]
-    found = CliRunner().invoke(app, [*train, "--memory", "2GB", "--order", "hilbert", "--quiet", "--json"])
+    found = CliRunner().invoke(app, [*train, "--memory", "8GB", "--order", "hilbert", "--quiet", "--json"])
     assert found.exit_code == 0, found.output
     summary = json.loads(found.stdout)
     assert [summary[name] for name in ("partitions", "capacity", "order", "items")] == [8, 3, "hilbert", 2 * NUM_TRAIN]
     assert summary["loads"] > 8 and summary["bytes_read"] > 0 and summary["bytes_written"] > 0
     assert summary["seconds_waited"] >= 0
-    reported = CliRunner().invoke(app, [*train, "--memory", "2GB", "--staleness-bound", "2", "--overwrite", "--quiet"])
+    reported = CliRunner().invoke(app, [*train, "--memory", "8GB", "--staleness-bound", "2", "--overwrite", "--quiet"])
     assert "3 of 8 partitions in memory, order comet" in reported.stderr + reported.stdout
     evaluated = CliRunner().invoke(app, ["evaluate", out, "--task", "triples", "--data", str(files[1]), "--json"])
     assert json.loads(evaluated.stdout)["num_triples"] == NUM_TEST

@@ -38,7 +38,7 @@ from ended_runs import fails_at, stops_after
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")
 WORDS, TOPICS, LINES = 120, 4, 1000
 MODEL = any2vec.SkipGram(dim=16, window=3, min_count=1, subsample=0, learning_rate=0.1)
-MEMORY: dict[str, Any] = {"epochs": 2, "threads": 1, "storage": "2GB"}
+MEMORY: dict[str, Any] = {"epochs": 2, "threads": 1, "storage": "8GB"}
 
 
 @pytest.fixture(scope="module")

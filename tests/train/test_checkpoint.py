@@ -54,6 +54,8 @@ def test_a_run_with_other_settings_is_reported_so(tmp_path: Path) -> None:
     said = "'6e38', this one has '81b6': its data are others, or were read otherwise; resume with the same data"
     with pytest.raises(InputError, match=rf"is of a run with data\.corpus = {said}"):
         load_checkpoint(tmp_path / FILE, {"data": {"corpus": "81b6"}})
+    save_checkpoint(tmp_path / FILE, Checkpoint(STATE, {}, {"data": {"notes": ["as it was said"]}}, {}))
+    assert load_checkpoint(tmp_path / FILE, {"data": {"notes": ["as it is said"]}}).settings  # in other words
 
 
 @pytest.mark.parametrize("about", [{"version": 4}, {"version": 1}, {"format": "any2vec-stream-checkpoint"}, None, [3]])

@@ -10,6 +10,7 @@ import pytest
 
 import any2vec
 from any2vec.errors import DataError, InputError
+from any2vec.options.run import RunOptions
 
 LINES = ["tea cup tea", "saw drill saw"] * 5
 DATA: dict[str, Any] = {
@@ -102,6 +103,43 @@ def test_a_dict_is_the_options() -> None:
         any2vec.StreamSkipGram(dim=4), lines, text={"lowercase": True}, options={"min_count": 1, "threads": 1}
     )
     assert limited is not None and "tea" in limited.embeddings
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        (
+            RunOptions,
+            {"seed": np.int64(3), "epochs": np.uint8(2), "resume": np.bool_(True), "validate": np.float64(0.5)},
+        ),
+        (any2vec.HostOptions, {"hosts": np.int64(2), "host_timeout": np.float32(0.5)}),
+        (any2vec.SyncOptions, {"bits": np.int32(16), "overlap": np.bool_(True)}),
+        (any2vec.StreamOptions, {"seed": np.int64(3), "linger": np.float32(0.5), "log_ids": np.bool_(True)}),
+        (any2vec.SourceOptions, {"retries": np.int64(3), "rate": np.float32(0.5), "follow": np.bool_(True)}),
+        (any2vec.TextOptions, {"lowercase": np.bool_(True)}),
+        (any2vec.GraphOptions, {"directed": np.bool_(True), "weighted": np.bool_(False)}),
+        (any2vec.TripleOptions, {"header": np.bool_(True)}),
+        (any2vec.InteractionOptions, {"lists": np.bool_(True)}),
+        (any2vec.NodeOptions, {"linear_probe": np.bool_(True)}),
+        (any2vec.ClickSchema, {"categorical": ["a"], "hash_rows": np.int64(9), "label_from": np.float32(0.5)}),
+        (any2vec.SkipGram, {"dim": np.int64(8), "subsample": np.float32(0.5)}),
+        (any2vec.GCN, {"hidden": np.int64(8), "dropout": np.float32(0.5)}),
+    ],
+)
+def test_numbers_of_numpy_become_pythons(kind: Any, given: dict[str, Any]) -> None:
+    made = kind(**given)
+    for name, value in given.items():
+        if isinstance(value, np.generic):
+            assert getattr(made, name) == value.item() and type(getattr(made, name)) is type(value.item())
+
+
+@pytest.mark.parametrize("model", ["skipgram", "deepwalk", "complex", "als"])
+def test_a_run_takes_numbers_of_numpy(model: str, tmp_path: Path) -> None:
+    run: dict[str, Any] = {"epochs": np.int64(1), "threads": np.int32(1), "seed": np.int64(3), "hosts": np.int64(1)}
+    if model in ("complex", "als"):
+        del run["hosts"]
+    found = any2vec.fit(model, DATA[model] * 3, out=tmp_path / "out", overwrite=np.bool_(True), **run)  # type: ignore[arg-type]
+    assert type(found.summary["seed"]) is int and found.summary["seed"] == 3
 
 
 def test_a_dict_is_a_schema() -> None:

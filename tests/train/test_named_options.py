@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from pathlib import Path
 
 import pytest
 
@@ -17,11 +18,16 @@ from any2vec.options.named import ELSEWHERE
     [
         ({"epoch": 3}, r"fit has no option 'epoch'; did you mean 'epochs'\?"),
         ({"thread": 3}, "did you mean 'threads'"),
-        ({"lowercase": True}, r"it says how data are read: text=TextOptions\(lowercase=...\)\."),
+        ({"lowercase": True}, r"it belongs to options: text=TextOptions\(lowercase=...\)\."),
         ({"use_columns": "a,b"}, r"triples=TripleOptions\(.*\) or interactions=InteractionOptions\(use_columns=...\)"),
         ({"workers": 3}, "fit has no option 'workers'; did you mean 'threads'"),  # gensim's
         ({"vector_size": 3}, r"'vector_size'; it is one of the model: DeepWalk\(dim=...\)"),
         ({"walk_length": 3}, r"'walk_length'; it is one of the model: DeepWalk\(walk_length=...\)"),
+        ({"features": 3}, r"'features'; it belongs to options: nodes=NodeOptions\(features=...\)\."),
+        ({"feature": 3}, r"'feature'; did you mean nodes=NodeOptions\(features=...\)\?"),
+        ({"walk_lenght": 3}, r"'walk_lenght'; did you mean DeepWalk\(walk_length=...\)\?"),
+        ({"logical_hosts": 3}, r"hosts=HostOptions\(logical_hosts=...\)"),
+        ({"categorical": "a"}, r"schema=ClickSchema\(categorical=...\)"),
         ({"xyzzy": 3}, "'xyzzy'; known are epochs, threads, "),
     ],
 )
@@ -45,6 +51,22 @@ def test_of_a_stream_too() -> None:
         any2vec.stream("skipgram", ["a b"], callbacks=[])  # type: ignore[call-arg]
     with pytest.raises(InputError, match=r"StreamSkipGram\(dim=...\)"):
         any2vec.stream("skipgram", ["a b"], dim=3)  # type: ignore[call-arg]
+    with pytest.raises(InputError, match=r"options=StreamOptions\(seed=...\)"):
+        any2vec.stream("skipgram", ["a b"], seed=3)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("splits", r"write_graph has no option 'splits'; did you mean 'split'\?"),
+        ("feature", "did you mean 'features'"),
+        ("directed", r"it belongs to options: graph=GraphOptions\(directed=...\)\."),
+    ],
+)
+def test_of_a_written_graph_too(option: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        any2vec.write_graph([("a", "b")], tmp_path / "graph", **{option: None})
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_model_that_is_wrong_too_leaves_the_option_named() -> None:

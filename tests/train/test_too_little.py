@@ -83,6 +83,24 @@ def test_streams_say_it() -> None:
     assert "left 3.3% of the tokens" in said and "--subsample 0.001" in said
 
 
+@pytest.mark.parametrize("name", ["skipgram", "cbow", "ngram"])
+def test_runs_say_that_each_line_has_one_word(name: str) -> None:
+    def warnings(lines: list[str]) -> list[str]:
+        found = any2vec.fit(name, lines, epochs=1, threads=1).summary["warnings"]
+        assert isinstance(found, list)
+        return found
+
+    (said,) = warnings(["red", "green", "blue", ""] * 50)
+    assert said.startswith("Each of the 150 lines has one word alone, so no pair was trained") and "--column" in said
+    assert not any("one word alone" in one for one in warnings(["red", "green", "blue"] * 50 + ["red blue"]))
+
+
+def test_streams_say_that_each_line_has_one_word() -> None:
+    lines = iter(["red", "green", "blue", ""] * 50)
+    (said,) = any2vec.stream(any2vec.StreamSkipGram(dim=4), lines, storage="50MB").summary["warnings"]
+    assert said.startswith("Each of the 150 lines has one word alone")
+
+
 def of_its_topic(embeddings: any2vec.Embeddings) -> float:
     """The share of the four nearest of each word that are of its topic."""
     near = [(word, other) for word in embeddings.keys for other, _ in embeddings.nearest(word, 4)]

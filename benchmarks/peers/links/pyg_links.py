@@ -1,8 +1,8 @@
 """GraphSAGE of PyTorch Geometric that learns links, or vectors without classes; one JSON line.
 
-links ARRAYS.npz EPOCHS SEED: AUC of the test edges, in the epoch of the best AUC of the validation edges.
-unsupervised ARRAYS.npz EPOCHS SEED VECTORS: as its example of unsupervised GraphSAGE, by edges; writes vectors.
-2 layers, 64 columns, fan-outs 10,5, batches of 512 edges, a negative each, Adam: 0.01, 5e-4.
+links ARRAYS.npz RATE EPOCHS SEED: AUC of the test edges, in the epoch of the best AUC of the validation edges.
+vectors ARRAYS.npz RATE EPOCHS SEED VECTORS: as its example of unsupervised GraphSAGE, by edges; writes vectors.
+2 layers, 64 columns, fan-outs 10,5, batches of 512 edges, a negative each, Adam: RATE, 5e-4.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch_geometric.nn import GraphSAGE
 HIDDEN, FANOUTS, BATCH = 64, [10, 5], 512
 
 
-def main(what: str, path: str, epochs: str, seed: str, out: str = "") -> None:
+def main(what: str, path: str, rate: str, epochs: str, seed: str, out: str = "") -> None:
     torch.set_num_threads(1)
     torch.manual_seed(int(seed))
     stored = np.load(path)
@@ -31,7 +31,7 @@ def main(what: str, path: str, epochs: str, seed: str, out: str = "") -> None:
         neg_sampling_ratio=1.0, shuffle=True,
     )  # fmt: skip
     model = GraphSAGE(x.shape[1], HIDDEN, 2, HIDDEN)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
+    optimizer = torch.optim.Adam(model.parameters(), lr=float(rate), weight_decay=5e-4)
     best = (-1.0, 0.0)
     for _ in range(int(epochs)):
         model.train()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
+from functools import partial
 from types import FrameType
 from typing import Annotated, Any, NamedTuple
 
@@ -31,7 +34,7 @@ _RUNS, _RESULTS, _HOUSE = "Train", "Use and judge a result", "Data and machine"
 COMMANDS: dict[str, Entry] = {
     "train": Entry("run.train", "Train vectors of words, graph nodes or entities, or a model of clicks.", _RUNS),
     "stream": Entry("run.train", "Train vectors of words on text that need not end, as it comes.", _RUNS),
-    "estimate": Entry("run.plan", "Memory, time and disk of a run, before it starts.", _RUNS),
+    "estimate": Entry("run.plan", "Memory, disk and, of words and nodes, time of a run, before it starts.", _RUNS),
     "plan": Entry("run.plan", "Memory, bytes and modeled time of a run over hosts.", _RUNS),
     "walk": Entry("run.graph", "Write random walks of a graph, to train on later.", _RUNS),
     "split": Entry("run.graph", "Cut a graph into train edges, test edges and negatives.", _RUNS),
@@ -170,13 +173,25 @@ def root(
         bool, typer.Option("--debug", help="Show the traceback of an error (also: ANY2VEC_DEBUG=1).")
     ] = False,
 ) -> None:
-    """Fast embeddings of words, graph nodes, categories of clicks and knowledge graphs, on one machine or many."""
+    """Fast embeddings of words, graph nodes, clicks, knowledge graphs and streams, on one machine or many."""
     if debug:
         os.environ["ANY2VEC_DEBUG"] = "1"
 
 
 def _stop(signum: int, frame: FrameType | None) -> None:
+    sys.unraisablehook = _pass_over
     raise KeyboardInterrupt
+
+
+def _pass_over(unraisable: Any) -> None:
+    """What could not be raised in a command that was stopped: destructors of half-made objects, which are no news.
+
+    A stop that fell into a destructor, where Python drops it, is asked for again, by a signal that ends a wait, too.
+    """
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        main, kill = threading.main_thread().ident, getattr(signal, "pthread_kill", None)
+        again = partial(kill, main, signal.SIGINT) if kill else partial(signal.raise_signal, signal.SIGINT)
+        threading.Timer(0.01, again).start()
 
 
 def run() -> None:

@@ -71,7 +71,7 @@ def guarded(function: F) -> F:
             return function(*args, **kwargs)
         except (Exception, KeyboardInterrupt) as error:
             if _is_clicks_own(error) or (
-                os.environ.get("ANY2VEC_DEBUG") == "1" and not isinstance(error, Interrupted | KeyboardInterrupt)
+                os.environ.get("ANY2VEC_DEBUG") == "1" and not isinstance(error, KeyboardInterrupt)
             ):
                 raise
             code, message = explain(error)
@@ -101,6 +101,8 @@ def _give_up_output() -> None:
 
 def explain(error: BaseException) -> tuple[int, str]:
     """The exit code of an error, and its sentence ("" where silence is right)."""
+    if isinstance(error, RuntimeError) and isinstance(error.__cause__, KeyboardInterrupt):
+        error = error.__cause__  # Python's own words, where it came while a library made a class
     match error:
         case Interrupted():
             return EXIT_INTERRUPTED, str(error)

@@ -9,7 +9,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
-from any2vec.checks import MAX_SEED, check_choice, check_number, check_whole, did_you_mean, is_unicode
+from any2vec.checks import MAX_SEED, check_choice, check_number, check_whole, did_you_mean, is_unicode, plain_fields
 from any2vec.errors import DataError, InputError
 
 BAD_BYTES = ("error", "replace", "skip")
@@ -38,6 +38,7 @@ class TextOptions:
     """column of a table, Parquet, Arrow, CSV, TSV or JSON Lines; of the first three by default the only one"""
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         if self.bad_bytes not in BAD_BYTES:
             raise InputError(f"bad_bytes must be one of {', '.join(BAD_BYTES)}, got {self.bad_bytes!r}.")
         if not isinstance(self.token_pattern, str | None):
@@ -58,8 +59,10 @@ class TextOptions:
             raise InputError(f"token_pattern {self.token_pattern!r} is not a regular expression: {error}.") from error
 
     def words(self, sentence: str | Iterable[Any]) -> list[str]:
-        """As reading makes them: a string is one line, lower-cased and cut by the pattern and within its matches at
-        white space; a list of words is only lower-cased.
+        """The words of a sentence as reading makes them.
+
+        A string is one line, lower-cased and cut by the pattern and within its matches at white space; a list of words
+        is only lower-cased.
 
         InputError: it is neither.
         """
@@ -91,6 +94,7 @@ class PairOptions:
     """epochs of that training whose subsampling is followed, each with draws of its own, 1..1,000"""
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         check_whole("window", self.window, 1, 100)
         check_number("subsample", self.subsample, 0, 1)
         check_whole("min_count", self.min_count, 1, 2**62)
@@ -194,6 +198,7 @@ class GraphOptions:
     """by their header: src,dst[,weight]; by default by name"""
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         for name, allowed in (("directed", (True, False)), ("weighted", (True, False, None))):
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
@@ -206,18 +211,20 @@ class GraphOptions:
 class NodeOptions:
     """Features and classes of nodes, and features of edges: files or objects in memory.
 
-    In Python features are also an array (N, D), a SciPy sparse one (.npz holds one, too), or `Embeddings`; labels also
-    int (N,), -1 where a node has no class, names of classes, None for none, or a dict of node -> class (of graph
-    networks also several classes: a dict of node -> list, or 0 and 1 (N, C)); split also a dict of name -> rows;
-    edge_features also an array (M, K), a SciPy sparse one, or the name of an attribute of NetworkX's edges. The linear
-    model has the same augmented features, its penalty chosen on the val nodes.
+    In Python features are also an array (N, D), a SciPy sparse one (.npz holds one, too), a table, or `Embeddings`;
+    labels also int (N,), -1 where a node has no class, names of classes, None for none, a table, or a dict of node ->
+    class (of graph networks also several classes: a dict of node -> list, or 0 and 1 (N, C)); split also a table, or a
+    dict of name -> rows. A column of tables that is named node, id or key, or an index of pandas that is not the
+    default one, says of which node a row is; else rows go by place. edge_features also an array (M, K), a SciPy sparse
+    one, or the name of an attribute of NetworkX's edges. The linear model has the same augmented features, its penalty
+    chosen on the val nodes.
 
     Raises (when they are read):
         DataError: a file is missing or damaged, or shapes do not fit the graph.
     """
 
     features: str | Path | None = None
-    """node features: .npy, .npz, or vectors by node id"""
+    """node features: .npy, .npz, table, or vectors by node id"""
     labels: str | Path | None = None
     """file of lines `node class`"""
     split: str | Path | None = None
@@ -228,6 +235,9 @@ class NodeOptions:
     """report the accuracy of a linear model, too"""
     psi: Callable[..., Any] | None = field(default=None, metadata={"flag": False})
     """in Python: what stands beside a node's features instead of the model's psi, see `data.graph.augment.UserPsi`"""
+
+    def __post_init__(self) -> None:
+        plain_fields(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,9 +258,10 @@ class TripleOptions:
     comment: str | None = None
     """characters that start a comment line; by default #"""
     use_columns: str | None = None
-    """of a table: head,relation,tail; by default by name"""
+    """head,relation,tail by their header; default: by name"""
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         check_delimiter(self.delimiter)
         check_comment(self.comment)
         object.__setattr__(self, "use_columns", joined_columns(self.use_columns, "head,relation,tail or head,tail"))
@@ -299,6 +310,7 @@ class PhraseOptions:
     """words that may stand within a phrase and not at its ends, by commas, such as of,the; english: the usual ones"""
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         check_whole("min_count", self.min_count, 1, 2**62)
         low, high = (-1, 1) if self.scoring == "npmi" else (0, float("1e300"))
         check_number("threshold", self.threshold, low, high)

@@ -14,9 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import any2vec
 from any2vec.checks import did_you_mean
-from any2vec.data.io.arrow import TableReader
-from any2vec.data.io.files import is_table
-from any2vec.data.vocab.user_keys import listed, text_of
+from any2vec.data.vocab.user_keys import column_of, listed, text_of
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.options.named import names_here
@@ -166,7 +164,7 @@ class Embedder(Transformer):
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns of `transform`: object (dim,), like `wordembedder0`."""
+        """Names of the columns of `transform`: object (dim,), like `wordembedder0`; input_features are ignored."""
         prefix = type(self).__name__.lower()
         return np.asarray([f"{prefix}{column}" for column in range(self._fitted().dim)], dtype=object)
 
@@ -202,20 +200,3 @@ def _key_of(key: Any) -> Any:
     if isinstance(key, float) and key.is_integer():
         return int(key)
     raise InputError(f"an id is a string, a whole number or a tuple, got {key!r:.80}; fill or drop it.")
-
-
-def column_of(X: Any) -> Any:
-    """Node ids of a list, an array (N,) or (N, 1), or a table of one column.
-
-    Raises:
-        InputError: there are several columns.
-    """
-    table = TableReader(X, None) if is_table(X) else None
-    width = len(table.names) if table else X.shape[1] if getattr(X, "ndim", 1) == 2 else 1
-    if width != 1:
-        raise InputError(f"node ids are one column, got {width}; give that of the ids.")
-    if table is None:
-        return np.asarray(X).ravel() if getattr(X, "ndim", 1) == 2 else X
-    (name,) = table.names
-    ids = (key for batch in table.batches([name], 8192) for key in batch[name].to_pylist())
-    return (key.decode() if isinstance(key, bytes) else key for key in ids)

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import any2vec
+from any2vec.data.attributed.node_tables import by_position
 from any2vec.data.attributed.predictions import class_shares
 from any2vec.data.io.arrow import KINDS, columns_of, kind_of
 from any2vec.data.io.files import is_table
@@ -23,7 +24,7 @@ from any2vec.data.options import GraphOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.estimators.base import OWN, config_of, options_of, with_parameters
-from any2vec.tasks.layers.prepare import answer_nodes, is_class
+from any2vec.tasks.layers.prepare import answer_nodes, is_class, open_features
 
 _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 """how Python writes a whole number of 64 bits"""
@@ -82,8 +83,7 @@ class ClickClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the two classes, float64 (N, 2). Raises NotFittedError before `fit`."""
         check_is_fitted(self)
-        found = [probability for probability, _ in self.scorer_.score(self._columns(X))]
-        second = np.concatenate(found)
+        second = self.scorer_.probabilities(self._columns(X))
         return np.stack([1 - second, second], axis=1)
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -158,7 +158,8 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):
 
         Args:
             graph: what `any2vec.fit` takes for nodes; its ids are rows of X (of `Embeddings`: their keys).
-            X: features (N, D): an array, a SciPy sparse one, `Embeddings`, or a path of such.
+            X: features (N, D): an array, a SciPy sparse one, `Embeddings`, or a path of such; of a table, a column node
+                says of which node a row is. An index of pandas counts for nothing, nor one of y.
             y: (N,): whole numbers, -1 where a node has no class, or names, None where it has none; a dict of node ->
                 class; or a path of `node class` lines.
             split: dict of train, val, test -> rows, or a path; None: all nodes with a class train.
@@ -170,7 +171,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):
         if own is not None:
             del chosen["psi"]
         options = options_of(self, GraphOptions)
-        nodes = any2vec.NodeOptions(features=X, labels=y, split=split, psi=own)
+        nodes = any2vec.NodeOptions(features=_rows_of(X), labels=by_position(y), split=by_position(split), psi=own)
         result = any2vec.fit(
             any2vec.GAMLP(**chosen), graph, epochs=values["epochs"], threads=values["threads"], seed=values["seed"],
             graph=None if options == GraphOptions() else options, nodes=nodes, hosts=hosts,
@@ -180,27 +181,32 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, graph: Any, X: Any) -> np.ndarray:
-        """Scores of the classes of all nodes of a graph, that of the training or another: float32 (N, C)."""
+        """Scores of the classes of all nodes of a graph, of training or another, with features X: float32 (N, C)."""
         if not hasattr(self, "classifier_"):
             raise NotFittedError("This GAMLPClassifier is not fitted yet; call fit first.")
-        return answer_nodes(self.classifier_, graph, X)[2]
+        return answer_nodes(self.classifier_, graph, _rows_of(X))[2]
 
     def predict_proba(self, graph: Any, X: Any) -> np.ndarray:
-        """Probabilities of the classes, float64 (N, C)."""
+        """Probabilities of the classes, float64 (N, C); X: as of `fit`."""
         return class_shares(self.decision_function(graph, X))
 
     def predict(self, graph: Any, X: Any) -> np.ndarray:
-        """The likeliest class of each node, (N,)."""
+        """The likeliest class of each node, (N,); X: as of `fit`."""
         return self.classes_[self.decision_function(graph, X).argmax(axis=1)]
 
     def score(self, graph: Any, X: Any, y: Any) -> float:
-        """Share of the nodes with a class (y as `fit` takes it, (N,)) for which it is predicted."""
+        """Share of the nodes with a class (X, y as `fit` takes them, (N,)) for which it is predicted."""
         truth = np.asarray(y)
         known = np.array([is_class(one) for one in truth.tolist()])
         return float((self.predict(graph, X)[known] == truth[known]).mean())
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classifier_")
+
+
+def _rows_of(X: Any) -> Any:
+    """Features whose rows y goes by, as is scikit-learn's way; those of a file as they are."""
+    return X if isinstance(X, str | Path) else open_features(by_position(X))._replace(is_table=False)
 
 
 def classes_of(names: Sequence[str], y: Any) -> np.ndarray:

@@ -66,7 +66,7 @@ class SIFEncoder(Transformer):
         return self
 
     def fit_blocks(self, X: Any) -> Iterator[np.ndarray]:
-        """As `fit`, and gives the weighted means as they come, float32 (B, D) a block; fitted when all are taken.
+        """As `fit` of X, and gives the weighted means as they come, float32 (B, D) a block; fitted when all are taken.
 
         Raises InputError for illegal parameters, or where there are no documents.
         """
@@ -95,7 +95,7 @@ class SIFEncoder(Transformer):
         return np.concatenate([np.empty((0, self.dim), np.float32), *blocks])
 
     def without_common(self, mean_BD: np.ndarray) -> np.ndarray:
-        """Weighted means, float32 (B, D), less their part along the components."""
+        """The weighted means mean_BD, float32 (B, D), less their part along the components."""
         return mean_BD - (mean_BD @ self.components_.T) @ self.components_
 
     @property
@@ -104,11 +104,14 @@ class SIFEncoder(Transformer):
         return self._checked().dim
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns of `transform`: object (D,), like `sifencoder0`."""
+        """Names of the columns of `transform`: object (D,), like `sifencoder0`; input_features are ignored."""
         return np.asarray([f"sifencoder{column}" for column in range(self.dim)], dtype=object)
 
     def save(self, path: Path | str, overwrite: bool = False) -> None:
-        """Keep what `fit` found, as safetensors and without the embeddings. StorageError: `path` is taken."""
+        """Keep what `fit` found, as safetensors and without the embeddings.
+
+        StorageError: `path` is taken, and not to overwrite.
+        """
         check_is_fitted(self)
         arrays = {"components": self.components_, "weights": self.weights_}
         with atomic_file(path, overwrite) as temporary, temporary.open("wb") as file:
@@ -116,7 +119,7 @@ class SIFEncoder(Transformer):
 
     @classmethod
     def load(cls, path: Path | str, embeddings: Embeddings, text: TextOptions | None = None) -> SIFEncoder:
-        """Open what `save` wrote, for the embeddings that it was made with.
+        """Open what `save` wrote to `path`, for the embeddings that it was made with.
 
         Raises FormatError for other files, InputError for embeddings of other sizes.
         """
@@ -168,7 +171,7 @@ class SIFEncoder(Transformer):
         return counts
 
     def means(self, X: Any) -> Iterator[np.ndarray]:
-        """The weighted mean of each document's known words, float32 (B, D) a block."""
+        """The weighted mean of the known words of each document of X, float32 (B, D) a block."""
         embeddings = self._checked()
         for words in _batches(X, self._reading()):
             flat = [word for document in words for word in document]

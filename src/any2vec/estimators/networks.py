@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import any2vec
 from any2vec.data.attributed.graph import AttributedGraph, is_attributed
+from any2vec.data.attributed.node_tables import by_position
 from any2vec.data.options import GraphOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
@@ -65,6 +66,8 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
                 where nodes have several; a dict of node -> class; or a path of `node class` lines. None: the graph's
                 own.
             features: (N, D), an array, a SciPy sparse one, `Embeddings`, or a path of such; of a graph without its own.
+                A table's column node says of which node a row is. An index of pandas counts for nothing, here and in y
+                and split, but in masks.
             split: dict of train, val, test -> nodes by id or name, or masks (N,), or a path. None: the graph's own
                 where its classes are its own, too; else all nodes with a class train, and nothing validates.
             edge_features: (M, K), a row an edge in the order of the edges, as features are given; of a network that
@@ -86,18 +89,27 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, graph: Any, *, features: Any = None, edge_features: Any = None) -> np.ndarray:
-        """Scores of the classes, float32 (N, C); of several classes a node those above 0 are predicted."""
+        """Scores of the classes, float32 (N, C); of several classes a node those above 0 are predicted.
+
+        graph, features, edge_features: as of `fit`.
+        """
         check_is_fitted(self)
         with self._opened(graph, (features, edge_features), self.classifier_.model, False) as opened:
             return self.classifier_.score(opened)[1]
 
     def predict_proba(self, graph: Any, *, features: Any = None, edge_features: Any = None) -> np.ndarray:
-        """Probabilities of the classes, float64 (N, C); of several classes a node each class's own."""
+        """Probabilities of the classes, float64 (N, C); of several classes a node each class's own.
+
+        graph, features, edge_features: as of `fit`.
+        """
         score_NC = self.decision_function(graph, features=features, edge_features=edge_features)
         return self.classifier_.probabilities(score_NC)
 
     def predict(self, graph: Any, *, features: Any = None, edge_features: Any = None) -> np.ndarray:
-        """The likeliest class of each node, (N,); of several classes a node 0 and 1, (N, C)."""
+        """The likeliest class of each node, (N,); of several classes a node 0 and 1, (N, C).
+
+        graph, features, edge_features: as of `fit`.
+        """
         score_NC = self.decision_function(graph, features=features, edge_features=edge_features)
         if self.classifier_.is_multi_label:
             return (score_NC > 0).astype(np.int64)
@@ -106,9 +118,13 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
     def score(self, graph: Any, y: Any = None, *, features: Any = None, edge_features: Any = None) -> float:
         """Share of the nodes with a class for which it is predicted; of several classes a node micro-F1.
 
-        y: as of `fit`; a class that the training had not is never predicted, and missed. Of several classes a node,
-            those count that have one, and of a graph's own classes those of its split, too. Raises DataError where
-            no node has one.
+        Args:
+            graph, features, edge_features: as of `fit`.
+            y: as of `fit`; a class that the training had not is never predicted, and missed. Of several classes a
+                node, those count that have one, and of a graph's own classes those of its split, too.
+
+        Raises:
+            DataError: no node has a class; and as of `fit`.
         """
         check_is_fitted(self)
         with self._opened(graph, (features, edge_features), self.classifier_.model, y, False) as opened:
@@ -131,7 +147,8 @@ class GraphNetworkClassifier(ClassifierMixin, BaseEstimator):
         given: features of nodes, and of edges.
         y, split: False: they are not asked for; None: the graph's own, of the split where its classes are, too.
         """
-        (features, edge_features), split = given, False if split is None and y is not None else split
+        features, y = by_position(given[0]), by_position(y)
+        edge_features, split = given[1], False if split is None and y is not None else by_position(split)
         if is_given(edge_features) and not model.takes_edge_features:
             raise InputError(f"{model.name} makes nothing of features of edges; leave out edge_features.")
         options = options_of(self, GraphOptions)

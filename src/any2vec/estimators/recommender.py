@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 import any2vec
 from any2vec.data.interactions.interactions import Interactions, read_interactions
 from any2vec.data.interactions.options import InteractionOptions
+from any2vec.data.vocab.user_keys import listed
 from any2vec.embeddings import Neighbors
 from any2vec.estimators.base import config_of, with_parameters
 from any2vec.evaluate.recommend import evaluate_recommend
@@ -43,7 +44,7 @@ class ItemRecommender(BaseEstimator):
     interactions_: Interactions
 
     def fit(self, X: Any, y: Any = None) -> ItemRecommender:
-        """Train on interactions, in any form that `read_interactions` takes; `y` is ignored."""
+        """Train on X, interactions in any form that `read_interactions` takes; `y` is ignored."""
         self.interactions_ = read_interactions(X, self.options)
         found = any2vec.fit(
             config_of(self), self.interactions_, interactions=self.options, epochs=self.epochs, threads=self.threads,
@@ -53,19 +54,20 @@ class ItemRecommender(BaseEstimator):
         return self
 
     def recommend(self, users: Any, exclude_seen: bool = True) -> Neighbors | list[Neighbors]:
-        """The k best items of a user, as (item, score), or of several; without those of training (exclude_seen)."""
+        """The k best items of a user, as (item, score), or of many users; without those of training (exclude_seen)."""
         return self._fitted().recommend(users, self.k, self.interactions_ if exclude_seen else None)
 
     def predict(self, X: Iterable[Any]) -> np.ndarray:
-        """The k best items of each user, best first, without those of training: object (len(X), k); None: none left."""
-        answers = self.recommend(list(X))
+        """The k best items of each user, best first, without those of training: object (len(X), k); None: none left, or
+        the user is unknown, which a warning says. X: a list, an array, a column, a table of one column."""
+        answers = self.recommend(listed(X))
         found = np.full((len(answers), self.k), None, dtype=object)
         for row, answer in enumerate(answers):
             found[row, : len(answer)] = [item for item, _ in answer]  # type: ignore[misc]
         return found
 
     def score(self, X: Any, y: Any = None) -> float:
-        """NDCG@k on held-out interactions, those of training left out; higher is better."""
+        """NDCG@k on held-out interactions X, those of training left out; higher is better. `y` is ignored."""
         return evaluate_recommend(self._fitted(), X, self.interactions_, self.k, self.options, self.threads).ndcg
 
     def _fitted(self) -> any2vec.Recommender:

@@ -1,18 +1,26 @@
-"""What the files of evaluation share: lines with their numbers, their fields, and the row of a word in any case."""
+"""What evaluation reads: lines with their numbers, their fields, rows in memory, and the row of a word in any case."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from any2vec.data.io.files import read_blocks, whole_lines
+from any2vec.data.io.files import is_table, read_blocks, whole_lines
 from any2vec.embeddings import Embeddings
-from any2vec.errors import DataError
+from any2vec.errors import DataError, InputError
 
 _LONGEST_LINE = 1 << 24
+
+
+def check_embeddings(value: Any) -> None:
+    """Raise InputError for anything but Embeddings."""
+    if not isinstance(value, Embeddings):
+        fix = "give its .embeddings" if hasattr(value, "embeddings") else "Embeddings.load(path) opens stored ones"
+        raise InputError(f"Embeddings are evaluated here, got {type(value).__name__}; {fix}.")
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
@@ -52,6 +60,28 @@ def fields_of(line: str, mark: str | None) -> list[str]:
 def quoted(field: str) -> str:
     """A field as `fields_of` reads it back between tabs, though it begins with a quote."""
     return '"' + field.replace('"', '""') + '"' if field.startswith('"') else field
+
+
+def rows_in_memory(source: Any, width: int, wanted: str) -> list[tuple[Any, ...]]:
+    """The rows of a table's first `width` columns, or of an iterable of rows; bytes as text. An array's rows are rows.
+
+    wanted: what they are, for DataError: a row is none of that width, or there is none.
+    """
+    if is_table(source):
+        from any2vec.data.io.arrow import TableReader
+
+        table = TableReader(source, None)
+        batches = (batch.values() for batch in table.batches(table.names[:width], 8192))
+        source = [row for columns in batches for row in zip(*(one.to_pylist() for one in columns), strict=True)]
+    try:
+        given = source.tolist() if hasattr(source, "tolist") else source
+        rows = [None if isinstance(row, str | bytes) else tuple(row)[:width] for row in given]
+    except TypeError:
+        raise DataError(f"{wanted}; got {' '.join(repr(source).split()):.80}.") from None
+    wrong = [place for place, row in enumerate(rows) if row is None or len(row) < width]
+    if wrong or not rows:
+        raise DataError(f"{wanted}; " + (f"row {wrong[0] + 1:,} has not as many." if wrong else "there are none."))
+    return [tuple(one.decode() if isinstance(one, bytes) else one for one in row or ()) for row in rows]
 
 
 def rows_of_words(embeddings: Embeddings, words: Iterable[str], lowercase: bool) -> np.ndarray:

@@ -18,7 +18,7 @@ import numpy as np
 from any2vec.checks import check_whole
 from any2vec.data.interactions.interactions import Interactions, read_interactions
 from any2vec.data.interactions.options import InteractionOptions
-from any2vec.errors import DataError
+from any2vec.errors import DataError, InputError
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ def evaluate_recommend(
     """Rank all items for each user of the test.
 
     Args:
+        recommender: a `Recommender`.
         test: held-out interactions, in any form that `read_interactions` takes.
         exclude: interactions whose items are not ranked for their users, those of training; None: all are ranked.
         k: length of the lists, 1 or more.
@@ -79,6 +80,9 @@ def evaluate_recommend(
         DataError: the data cannot be read, or the test has no user of training.
     """
     check_whole("k", k, 1, 2**31 - 1)
+    if not hasattr(recommender, "best"):
+        fix = "give its .scorer" if hasattr(recommender, "scorer") else "Recommender.load(path) opens a stored one"
+        raise InputError(f"A Recommender is evaluated here, got {type(recommender).__name__}; {fix}.")
     data = read_interactions(test, options or recommender.options, is_of_training=options is None)
     user_U, item_I = recommender.users.rows(data.users), recommender.items.rows(data.items)
     has_U = np.diff(data.indptr) > 0

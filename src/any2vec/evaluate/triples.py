@@ -161,15 +161,18 @@ def evaluate_triples(
         head_scores: of (tails, relations); tail_scores: of (heads, relations).
         test_M3: int64 (M, 3): head, relation, tail, by row; -1: the model has no row for it.
         all_M3: every set of triples that is true: training, validation, test.
+        num_entities, num_relations: that the model has rows for.
 
     Raises:
-        InputError: there is nothing to test.
+        InputError: there is nothing to test, or triples are no rows.
         DataError: a score is no number.
     """
+    for name, rows in (("test_M3", test_M3), *(("all_M3", part) for part in all_M3)):
+        _check_rows(name, rows)
     if not len(test_M3):
         raise InputError("There are no triples to test.")
     is_known_M = (test_M3 >= 0).all(axis=1)
-    true_M3 = np.concatenate([part[(part >= 0).all(axis=1)] for part in all_M3])
+    true_M3 = np.concatenate([test_M3[:0], *(part[(part >= 0).all(axis=1)] for part in all_M3)])
     middle = (num_entities + 1) / 2
     asked, ranks = test_M3[is_known_M], []
     for scores, given, answer in ((head_scores, 2, 0), (tail_scores, 0, 2)):
@@ -185,6 +188,14 @@ def evaluate_triples(
         sides={side: RankMetrics.of(rank_M) for side, rank_M in zip(("head", "tail"), ranks, strict=True)},
         relations=_by_relation(test_M3[:, 1], *ranks),
     )  # fmt: skip
+
+
+def _check_rows(name: str, rows: Any) -> None:
+    if not isinstance(rows, np.ndarray) or rows.dtype.kind not in "iu" or rows.ndim != 2 or rows.shape[1] != 3:
+        got = f"{rows.dtype} {rows.shape}" if isinstance(rows, np.ndarray) else type(rows).__name__
+        raise InputError(
+            f"{name} has triples by row, arrays int (M, 3), got {got}; evaluate_triple_file takes files and tables."
+        )
 
 
 def _by_relation(relation_M: np.ndarray, head_M: np.ndarray, tail_M: np.ndarray) -> tuple[RelationResult, ...]:
@@ -226,7 +237,7 @@ class Scorer(Protocol):
 
     def tail_scores(self, head_B: np.ndarray, relation_B: np.ndarray) -> np.ndarray: ...
 
-    def score(self, triple_M3: np.ndarray) -> np.ndarray: ...
+    def score_rows(self, triple_M3: np.ndarray) -> np.ndarray: ...
 
 
 def evaluate_triple_file(
@@ -309,7 +320,7 @@ def score_triple_file(scorer: Scorer, data: Path | str) -> Iterator[str]:
             f"Triple {number:,} of {data} has a name that the model was not trained on; it knows names "
             f"{_shown(scorer)}: leave the triple out."
         )
-    for (head, relation, tail), score in zip(triple_M3.tolist(), scorer.score(triple_M3).tolist(), strict=True):
+    for (head, relation, tail), score in zip(triple_M3.tolist(), scorer.score_rows(triple_M3).tolist(), strict=True):
         yield f"{scorer.entities[head]}\t{scorer.relations[relation]}\t{scorer.entities[tail]}\t{score:.9g}\n"
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from any2vec.checks import parse_json
+from any2vec.data.io.held import kept
 from any2vec.data.io.npy import load_npy
 from any2vec.data.vocab.user_keys import INTEGERS
 from any2vec.errors import FormatError, InputError
@@ -94,7 +95,7 @@ def _matrix(array: object, where: str) -> np.ndarray:
 def read_npy(path: Path, mmap: bool) -> Table:
     """A matrix in an npy file; keys from `<stem>.vocabulary.tsv` beside it, else the row numbers "0", "1", …"""
     try:
-        array = load_npy(path, "r" if mmap else None)
+        array = kept(load_npy(path, "r" if mmap else None))
     except (OSError, ValueError):
         raise FormatError(f"{path.name}: not a readable npy file; damaged or cut short.") from None
     vectors = np.asarray(_matrix(array, path.name))

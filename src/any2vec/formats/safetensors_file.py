@@ -17,6 +17,7 @@ import numpy as np
 from xxhash import xxh3_64
 
 from any2vec.checks import parse_json
+from any2vec.data.io.held import stored
 from any2vec.errors import FormatError
 from any2vec.formats.table import row_blocks, to_float16
 
@@ -175,13 +176,13 @@ def read_safetensors(
         if entry["dtype"] not in _DTYPES or len(entry["shape"]) not in ranks or 0 in entry["shape"]:
             continue
         offset, shape = start + entry["data_offsets"][0], tuple(entry["shape"])
-        stored: np.ndarray = np.memmap(path, _DTYPES[entry["dtype"]], "r", offset, shape).view(np.ndarray)
+        array = stored(path, _DTYPES[entry["dtype"]], offset, shape)
         if entry["dtype"] == "BF16":  # the upper half of a float32
-            stored = (stored.astype(np.uint32) << 16).view(np.float32)
+            array = (array.astype(np.uint32) << 16).view(np.float32)
         if entry["dtype"] == "F64":
             with np.errstate(over="ignore"):  # infinity is found, and named, by the check of the contents
-                stored = stored.astype(np.float32)
-        tensors[name] = stored.astype(np.float32, copy=not mmap)
+                array = array.astype(np.float32)
+        tensors[name] = array.astype(np.float32, copy=not mmap)
     return tensors, metadata if isinstance(metadata, dict) else {}
 
 
@@ -203,6 +204,5 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
         if not is_small or stop > room or stop - begin != dtype.itemsize * math.prod(shape):
             raise FormatError(f"{path.name}: array {name!r} does not fit the file; it is damaged or cut short.")
         is_empty = begin == stop  # which cannot be mapped
-        array = np.empty(shape, dtype) if is_empty else np.memmap(path, dtype, "r", start + begin, shape)
-        arrays[name] = array.view(np.ndarray)
+        arrays[name] = np.empty(shape, dtype) if is_empty else stored(path, dtype, start + begin, shape)
     return arrays, metadata if isinstance(metadata, dict) else {}

@@ -113,7 +113,7 @@ def dense_blocks(
     are dense, and so how sums are rounded, depends on the machine, and may change from call to call.
 
     Args:
-        edge_index: int64 (2, S), from node to node; an edge that is there twice counts once.
+        edge_index: int64 (2, S), from node to node; an edge that is there twice counts once. num_nodes: N, 1 or more.
         block_nodes: about so many are in a block, 1 or more.
         thresholds: ascending; of degrees, which cut the nodes into classes, a block being of one; []: one class. By
             default the mean degree, rounded up.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from any2vec.checks import check_choice
+from any2vec.checks import check_choice, plain_fields
 from any2vec.errors import InputError
 from any2vec.plan.order.bucket_orders import ORDERS
 from any2vec.units import MOST_BYTES, quantity
@@ -27,6 +27,7 @@ class StorageOptions:
     """order of the partitions with --memory"""
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         if self.memory is None:
             if self.order is not None:
                 raise InputError("order is for tables larger than memory; give a memory budget, like --memory 2GB.")

@@ -78,7 +78,7 @@ class LiveRun:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         if not folder.is_dir():
-            raise InputError(f"{folder} is no folder; give the --out of a run that is under way, or of one that ended.")
+            raise InputError(f"{folder} is not a folder; give the --out of a run, under way or ended.")
         if not any((folder / name).exists() for name in (*_ABOUT, *LOGS)):
             raise InputError(f"{folder} holds no run; give the --out of `any2vec stream` or `any2vec train`.")
 

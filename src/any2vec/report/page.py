@@ -53,8 +53,8 @@ tr:last-child td, tr:last-child th { border-bottom: 0; }
 td.number, th.number { text-align: right; }
 table.scores { margin-top: 10px; }
 table.heat td, table.heat th { padding: 3px 8px; white-space: nowrap; } table.heat { min-width: 0; }
-td.item { font-weight: 650; white-space: nowrap; }
-.near { display: inline-block; white-space: nowrap; margin: 1px 6px 1px 0; padding: 0 8px;
+td.item { font-weight: 650; overflow-wrap: anywhere; min-width: 8em; }
+.near { display: inline-block; overflow-wrap: anywhere; max-width: 100%; margin: 1px 6px 1px 0; padding: 0 8px;
   border-radius: 10px; background: var(--bar); }
 .near small { color: var(--faint); margin-left: 5px; }
 .pair { columns: 2 440px; column-gap: 18px; }
@@ -69,9 +69,7 @@ footer { color: var(--faint); font-size: 13px; margin-top: 22px; }
 @media screen and (max-width: 640px) { .wide img { width: 820px; } }
 @media (max-width: 640px) {
   main { padding: 20px 10px; } section { padding: 14px 12px; }
-  .near { white-space: normal; overflow-wrap: anywhere; max-width: 100%; }
   .near small { display: inline-block; } table.scores td:first-child { overflow-wrap: anywhere; min-width: 8em; }
-  .near-table td.item { white-space: normal; overflow-wrap: anywhere; }
   .near-table tr, .near-table td { display: block; border: 0; padding-right: 0; } .near-table th { display: none; }
 }
 @media print {

@@ -29,6 +29,7 @@ def scores(result: dict[str, Any], data: str = "") -> str:
         heading += f" · {data}"
     tables = {key: _records(value) for key, value in result.items() if _is_records(value)}
     totals = {key: value for key, value in result.items() if isinstance(value, dict) and key not in tables}
+    totals = {key: value for key, value in totals.items() if value.get("questions") != 0}
     if tables:  # such as the sums over all sections of the analogies
         next(iter(tables.values())).extend({"name": key, **value} for key, value in totals.items())
     tables = {key: records for key, records in tables.items() if len(records) > 1 or "pairs" not in result}

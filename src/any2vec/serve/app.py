@@ -106,6 +106,9 @@ async def _unfit(request: Request, error: Exception) -> JSONResponse:
     if first["type"] == "json_invalid":
         return refusal(422, "The body is not JSON.")
     place = ".".join(str(part) for part in first["loc"][1:])
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not place and not (kind.startswith("application/") and kind.endswith("json")):
+        return refusal(422, "Send the body as JSON, with the header Content-Type: application/json.")
     said = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
     return refusal(422, f"{place or 'The body'}: {said}; see /openapi.json."[:500])
 

@@ -45,8 +45,11 @@ class Limits:
         """InputError: a request asks for more answers than it may, to a query or in all."""
         if k > self.max_k:
             raise InputError(f"k must be a whole number from 1 to {self.max_k:,}, got {k:,}.")
-        if queries * k > self.max_answers:
-            asked = f"{queries:,} queries with k {k:,}"
+        self.check_answers(queries * k, f"{queries:,} queries with k {k:,}")
+
+    def check_answers(self, answers: int, asked: str) -> None:
+        """InputError: a request asks for more numbers or answers than it may in all."""
+        if answers > self.max_answers:
             raise InputError(f"A request has {self.max_answers:,} answers at most, got {asked}; ask in parts.")
 
 

@@ -9,10 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, StrictBool, StrictInt, StrictStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    model_validator,
+)  # fmt: skip
 
 from any2vec.encoders.encoder import make_possible
 from any2vec.errors import InputError, UnknownKeyError
@@ -24,6 +35,9 @@ from any2vec.serve.limits import Deadline, Limits
 
 _PIECE = 16
 """queries that are answered between two looks at the clock"""
+_MOST_FIELDS = 1000
+MOST_FACTORS = 100
+"""keys of one analogy by mul, which goes over all rows for each"""
 
 
 def _unicode(key: int | str) -> int | str:
@@ -33,15 +47,28 @@ def _unicode(key: int | str) -> int | str:
     return key
 
 
+def _few(given: Any) -> Any:
+    """ValueError for an object of so many fields that saying what is wrong with each would take seconds."""
+    if isinstance(given, dict) and len(given) > _MOST_FIELDS:
+        raise ValueError(f"An object has {_MOST_FIELDS:,} fields at most, got {len(given):,}")
+    return given
+
+
+Item = TypeVar("Item")
+Many = Annotated[list[Item], Field(fail_fast=True)]
+"""a list whose first fault is told: to find those of a large one takes seconds, in which nobody is answered"""
 Key = Annotated[StrictInt | StrictStr, AfterValidator(_unicode)]
-Vector = list[FiniteFloat]
-Value = Key | StrictBool | FiniteFloat | None | list[Key]
+Vector = Many[FiniteFloat]
+Value = Key | StrictBool | FiniteFloat | None | Many[Key]
 """in a column of clicks"""
+Row = Annotated[dict[str, Value], BeforeValidator(_few)]
+"""of clicks, by column"""
 K = Annotated[int, Field(ge=1, strict=True, description="answers to each query, best first")]
 
 
 class _Message(BaseModel):
     model_config = ConfigDict(extra="forbid")
+    _few = model_validator(mode="before")(_few)
 
 
 class Refusal(_Message):
@@ -60,8 +87,8 @@ class Neighbor(_Message):
 class NearestRequest(_Message):
     """Keys, or vectors."""
 
-    keys: list[Key] | None = None
-    vectors: list[Vector] | None = None
+    keys: Many[Key] | None = None
+    vectors: Many[Vector] | None = None
     k: K = 10
     approximate: bool | None = Field(None, description="through an index; null: as the server was started")
 
@@ -76,8 +103,8 @@ class Neighbors(_Message):
 class MostSimilarRequest(_Message):
     """positive [b, c], negative [a]: a is to b as c is to the answers."""
 
-    positive: list[Key] = []
-    negative: list[Key] = []
+    positive: Many[Key] = []
+    negative: Many[Key] = []
     k: K = 10
     method: Literal["add", "mul"] = "add"
 
@@ -91,8 +118,8 @@ class Answers(_Message):
 class SimilarityRequest(_Message):
     """Keys on both sides."""
 
-    a: list[Key] = Field(min_length=1)
-    b: list[Key] = Field(min_length=1)
+    a: Many[Key] = Field(min_length=1)
+    b: Many[Key] = Field(min_length=1)
 
 
 class Similarities(_Message):
@@ -104,8 +131,8 @@ class Similarities(_Message):
 class ScoreRequest(_Message):
     """Rows of clicks by column, or triples; not both."""
 
-    rows: list[dict[str, Value]] | None = None
-    triples: list[tuple[Key, Key, Key]] | None = None
+    rows: Many[Row] | None = None
+    triples: Many[tuple[Key, Key, Key]] | None = None
 
 
 class Scores(_Message):
@@ -117,7 +144,7 @@ class Scores(_Message):
 class ClassesRequest(_Message):
     """Nodes that the classifier was trained around."""
 
-    keys: list[Key]
+    keys: Many[Key]
 
 
 class Classes(_Message):
@@ -138,7 +165,7 @@ class TripleQuery(_Message):
 class PredictRequest(_Message):
     """Queries of a knowledge graph."""
 
-    queries: list[TripleQuery] = Field(min_length=1)
+    queries: Many[TripleQuery] = Field(min_length=1)
     k: K = 10
     exclude_training: bool = Field(False, description="leave out the triples of training")
 
@@ -152,18 +179,20 @@ class Predictions(_Message):
 class RecommendRequest(_Message):
     """Users of implicit feedback; of a model of clicks contexts, and the column whose values are ranked for them."""
 
-    users: list[Key] | None = None
-    contexts: list[dict[str, Value]] | None = Field(None, description="what is known of each row, by column")
+    users: Many[Key] | None = None
+    contexts: Many[Row] | None = Field(None, description="what is known of each row, by column")
     column: StrictStr | None = Field(None, description="a column of one category, whose values are ranked")
-    values: list[Key] | None = Field(None, description="those that are ranked; null: those of training")
+    values: Many[Key] | None = Field(None, description="those that are ranked; null: those of training")
     k: K = 10
-    exclude: list[list[Key]] | None = Field(None, description="left out: a list for each user or context")
+    exclude: Many[Many[Key]] | None = Field(None, description="left out: a list for each user or context")
 
 
 class Recommendations(_Message):
-    """By user or context, in their order, best first; scores of a model of clicks are probabilities."""
+    """By user or context, in their order, best first; null: a user that is unknown. Scores of a model of clicks are
+    probabilities."""
 
-    answers: list[list[Neighbor]]
+    answers: list[list[Neighbor] | None]
+    unknown: list[Key] = Field(description="users that the run was not trained on; of contexts none")
 
 
 @dataclass(frozen=True)
@@ -208,7 +237,9 @@ def nearest(run: ServedRun, asked: NearestRequest, limits: Limits, deadline: Dea
 def most_similar(run: ServedRun, asked: MostSimilarRequest, limits: Limits, deadline: Deadline) -> dict[str, Any]:
     """As `Embeddings.most_similar`."""
     limits.check_k(asked.k)
-    limits.check_items("keys", len(asked.positive) + len(asked.negative))
+    limits.check_items("keys", size := len(asked.positive) + len(asked.negative))
+    if asked.method == "mul" and size > MOST_FACTORS:
+        raise InputError(f"most_similar by mul takes {MOST_FACTORS} keys at most, got {size:,}; take add.")
     _check_known(run, asked.positive + asked.negative)
     return {"answers": _listed(run.embeddings.most_similar(asked.positive, asked.negative, asked.k, asked.method))}
 
@@ -216,6 +247,7 @@ def most_similar(run: ServedRun, asked: MostSimilarRequest, limits: Limits, dead
 def similarity(run: ServedRun, asked: SimilarityRequest, limits: Limits, deadline: Deadline) -> dict[str, Any]:
     """As `Embeddings.similarity`."""
     limits.check_items("keys", len(asked.a) + len(asked.b))
+    limits.check_answers(len(asked.a) * len(asked.b), f"{len(asked.a):,} keys by {len(asked.b):,}")
     _check_known(run, asked.a + asked.b)
     return {"similarities": run.embeddings.similarity(asked.a, asked.b).tolist()}
 
@@ -231,10 +263,9 @@ def score(run: ServedRun, asked: ScoreRequest, limits: Limits, deadline: Deadlin
         return {"scores": []}
     if run.task == "triples":
         rows = [[row_of(run.scorer, *one) for one in zip(PARTS, triple, strict=True)] for triple in wanted]
-        return {"scores": _finite(run.scorer.score(np.array(rows, np.int64)))}
+        return {"scores": _finite(run.scorer.score_rows(np.array(rows, np.int64)))}
     with _alone(run, deadline):
-        parts = [probability_B for probability_B, _ in run.scorer.score(_columns(wanted))]
-    return {"scores": _finite(np.concatenate(parts))}
+        return {"scores": _finite(run.scorer.probabilities(_columns(wanted)))}
 
 
 def classes(run: ServedRun, asked: ClassesRequest, limits: Limits, deadline: Deadline) -> dict[str, Any]:
@@ -260,7 +291,8 @@ def predict(run: ServedRun, asked: PredictRequest, limits: Limits, deadline: Dea
 
 
 def recommend(run: ServedRun, asked: RecommendRequest, limits: Limits, deadline: Deadline) -> dict[str, Any]:
-    """As `Recommender.recommend` and `rank_values`; items that are unknown are left out of exclude."""
+    """As `Recommender.recommend` and `rank_values`; users that are unknown lose only themselves, and items that are
+    unknown are left out of exclude."""
     is_clicks = run.task == "clicks"
     wanted: list[Any] | None = asked.contexts if is_clicks else asked.users
     others = [asked.users] if is_clicks else [asked.contexts, asked.column, asked.values]
@@ -274,17 +306,25 @@ def recommend(run: ServedRun, asked: RecommendRequest, limits: Limits, deadline:
         raise InputError(f"exclude has a list for each of the {len(wanted)} asked for, got {len(exclude)}.")
     pairs = list(zip(wanted, exclude, strict=True))
     if is_clicks:
-        return {"answers": [_ranked(run, asked, *pair, deadline) for pair in pairs]}
+        return {"answers": [_ranked(run, asked, *pair, deadline) for pair in pairs], "unknown": []}
     scorer: Recommender = run.scorer
-    found: list[Any] = []
-    for piece in _pieces(pairs, deadline):
+    found: list[Any] = [None] * len(pairs)
+    is_there = scorer.users.rows(wanted) >= 0
+    if wanted and not is_there.any():
+        scorer.rows_of(wanted)
+    for places in _pieces(np.flatnonzero(is_there).tolist(), deadline):
+        piece = [pairs[place] for place in places]
         left_out = [row_E[row_E >= 0] for row_E in (scorer.items.rows(items) for _, items in piece)]
         indptr_B = np.cumsum([0, *map(len, left_out)])
         row_B, left_out_E = scorer.rows_of([user for user, _ in piece]), np.concatenate(left_out).astype(np.int32)
         item_BK, best_BK = scorer.best_apart_from(row_B, asked.k, indptr_B, left_out_E)
         _finite(best_BK[item_BK >= 0])
-        found += map(_listed, scorer.named(item_BK, best_BK))
-    return {"answers": found}
+        for place, line in zip(places, scorer.named(item_BK, best_BK), strict=True):
+            found[place] = _listed(line)
+    return {
+        "answers": found,
+        "unknown": [user for user, is_known in zip(wanted, is_there, strict=True) if not is_known],
+    }
 
 
 def _ranked(

@@ -1,7 +1,7 @@
 """`python -m any2vec.sources.reader`: reads one source in its own process and writes its batches as messages.
 
 The order is a line of JSON on standard input (an address may hold a password, which no list of processes is to show):
-address, number, options, seed, position. Each message on standard output has a batch or the end, as
+address, number, options, seed, text, position. Each message on standard output has a batch or the end, as
 JSON, and the arrays of a batch, if there is one. The pipe is the bounded queue: while nobody takes, the reader waits
 and reads nothing. It ends with its parent, whose end is that of standard input; a line there that says STOP closes the
 source, of which what was read still comes.
@@ -17,6 +17,7 @@ from typing import Any
 
 from any2vec.cluster.message import Message, Part, encode
 from any2vec.cluster.transport import text_of, text_part
+from any2vec.data.options import TextOptions
 from any2vec.errors import Any2VecError
 from any2vec.sources.base.cutter import LineBatch
 from any2vec.sources.base.options import SourceOptions
@@ -35,7 +36,8 @@ def main() -> None:
     out = os.dup(1)
     os.dup2(2, 1)  # whatever a library prints is no message
     try:
-        source = open_source(order["address"], order["number"], SourceOptions(**order["options"]), order["seed"])
+        reading, text = SourceOptions(**order["options"]), TextOptions(**order["text"])
+        source = open_source(order["address"], order["number"], reading, order["seed"], text)
     except Any2VecError as error:
         print(visible(str(error)), file=sys.stderr)
         sys.exit(REFUSED)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from any2vec.cluster.message import HEAD, Message, decode, from_memory, read_head
+from any2vec.data.options import TextOptions
 from any2vec.errors import InputError, MessageError
 from any2vec.sources.base.cutter import LineBatch, Position
 from any2vec.sources.base.options import SourceOptions
@@ -45,19 +46,24 @@ class SubprocessSource:
     that cannot be asked again.
 
     Args:
-        address, number, options, seed: as `open_source`; no standard input and no iterable.
+        address, number, options, seed, text: as `open_source`; no standard input and no iterable.
 
     Raises:
         InputError, DataError: as `open_source`.
     """
 
-    def __init__(self, address: str, number: int, options: SourceOptions, seed: int = 1) -> None:
-        like = open_source(address, number, options, seed)
+    def __init__(
+        self, address: str, number: int, options: SourceOptions, seed: int = 1, text: TextOptions | None = None
+    ) -> None:
+        like = open_source(address, number, options, seed, text)
         self.name: str = like.name
         self.delivery: Delivery = like.delivery
         self.reader: int | None = None
         """its process"""
-        self._order = {"address": address, "number": number, "options": asdict(options), "seed": seed}
+        self._order = {
+            "address": address, "number": number, "options": asdict(options), "seed": seed,
+            "text": asdict(text or TextOptions()),
+        }  # fmt: skip
         self._options = options
         self._metrics = like.metrics()
         self._before: Counter[str] = Counter()
@@ -213,7 +219,9 @@ class _Reader:
         return f"ended with exit code {code}" + (f" ({self._said})" if self._said else "")
 
 
-def open_subprocesses(addresses: Sequence[str | Iterable[Any]], options: SourceOptions, seed: int = 1) -> list[Source]:
+def open_subprocesses(
+    addresses: Sequence[str | Iterable[Any]], options: SourceOptions, seed: int = 1, text: TextOptions | None = None
+) -> list[Source]:
     """As `open_sources`, each read by a process.
 
     Raises:
@@ -224,5 +232,5 @@ def open_subprocesses(addresses: Sequence[str | Iterable[Any]], options: SourceO
         if not isinstance(address, str) or address == "-":
             what = "Standard input" if address == "-" else "An iterable"
             raise InputError(f"{what} is read by this process; leave out --readers processes.")
-        found.append(SubprocessSource(address, number, options, seed))
+        found.append(SubprocessSource(address, number, options, seed, text))
     return found

@@ -34,6 +34,10 @@ _NOT_EVERYWHERE = ("data.corpus", "data.parts.", "data.visits_per_epoch")
 walks are, which hosts that hold parts have not counted yet when they look whether anything is left to do"""
 
 
+_NOTES = "data.notes"
+"""sentences on how the data were read, which say nothing that the other settings do not"""
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """What a run or a stream goes on from. Free of the layout of hosts."""
@@ -124,13 +128,13 @@ def check_settings(path: Path, former: dict[str, Any], settings: dict[str, Any])
     """Raise InputError when `path` is of a run with other settings; the message names the first that differs."""
     before, after = _flat(present_names(former)), _flat(settings)
     for name in dict.fromkeys([*after, *before]):
-        if name.startswith(_NOT_EVERYWHERE) and (name in before) != (name in after):
+        if name == _NOTES or (name.startswith(_NOT_EVERYWHERE) and (name in before) != (name in after)):
             continue  # the digest of the data, and the settings beside it, are compared all the same
         if before.get(name) != after.get(name):
             is_data = name.startswith("data.")
-            why = ": its data are others, or were read otherwise" if is_data else ""
+            why, shown = ": its data are others, or were read otherwise" if is_data else "", name.removeprefix("run.")
             raise InputError(
-                f"{path} is of a run with {name} = {before.get(name)!r}, this one has {after.get(name)!r}{why}; "
+                f"{path} is of a run with {shown} = {before.get(name)!r}, this one has {after.get(name)!r}{why}; "
                 f"resume with the same {'data' if is_data else 'settings'}, or start again with --overwrite."
             )
 

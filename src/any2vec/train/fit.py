@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from any2vec.callbacks.base import Callback, Told
 from any2vec.callbacks.progress_line import ProgressLine
+from any2vec.checks import plain_number
 from any2vec.cluster.launch.join import check_torch, is_first, joined, restarts
 from any2vec.cluster.launch.rendezvous import variable
 from any2vec.embeddings import Embeddings
@@ -104,7 +105,7 @@ def fit(
         data: for words: a path, glob, folder, "-" (standard input), list of those, iterable of sentences (strings,
             lists of strings or of integers) or an opened `Corpus`; for nodes: an edge list or other graph file, a table
             (pandas, Polars, Arrow), a SciPy, NetworkX or PyG graph, an opened `Graph`, or walks that `any2vec walk`
-            stored; for clicks: TSV, CSV, Parquet or Arrow files, a table, or opened `Clicks`; for triples: any input of
+            stored; for clicks: files (TSV, CSV, Parquet ...), a table, or opened `Clicks`; for triples: any input of
             `read_triples`; for BPR, ALS and Item2Vec: any input of `read_interactions`; for GAMLP and graph
             networks: a graph, and for graph networks also an `AttributedGraph`.
         epochs: passes over the data, 1 or more; None: 5 for words, 1 for nodes and clicks, 24 for triples, 60, 15
@@ -185,8 +186,9 @@ def fit(
     if not is_first():
         return train(spec, hooks, started)
     told.check_apart(spec.run.out)
-    options = {"task": task.name, **config.as_dict(), "epochs": epochs or config.default_epochs, "seed": seed}
-    with told.run(options | {"threads": threads, "out": None if out is None else str(out)}):
+    run = spec.run
+    options = {"task": task.name, **config.as_dict(), "epochs": run.epochs or config.default_epochs, "seed": run.seed}
+    with told.run(options | {"threads": run.threads, "out": None if out is None else str(out)}):
         found = train(spec, hooks, started)
         told.summary = found.summary
         return found
@@ -206,7 +208,7 @@ def options_of(argument: str, given: Any) -> Any:
     Raises:
         InputError: it is neither the options, nor a dict of them, nor the field that may be given instead.
     """
-    kind, field, types, what = _SHORT[argument]
+    (kind, field, types, what), given = _SHORT[argument], plain_number(given)
     if given is None:
         return kind()
     if isinstance(given, Mapping):

@@ -99,13 +99,12 @@ def remarks(metrics: dict[str, Any]) -> list[str]:
         "self_loops": "self-loops, kept",
         "isolated": "nodes without edges, whose vectors stay near where they start",
         "unused_weights": "weights of edges, which the model does not use (each edge counts once)",
-        "columns_not_read": "columns of the edges that were not read (--use-columns SRC,DST,WEIGHT names others)",
         "header": "first line taken as a header (--no-header reads it as an edge)",
     }
     found = ((words, metrics.get(name)) for name, words in odd.items())
     sentences = [
         f"{words}: {value if isinstance(value, str) else format(value, ',')}" for words, value in found if value
-    ]
+    ] + list(metrics.get("notes", ()))
     if metrics.get("kind") == "clicks" and metrics["num_clicks"] in (0, metrics["num_examples"]):
         label = int(metrics["num_clicks"] > 0)
         sentences.append(

@@ -97,6 +97,34 @@ def test_links_of_blocks_are_found_by_epochs_that_validation_chooses(graph: Attr
     assert np.array_equal(upto.embeddings.vectors, short.embeddings.vectors)
 
 
+@pytest.mark.parametrize(
+    ("objective", "rate", "wanted"),
+    [("classes", None, 0.01), ("links", None, 0.001), ("unsupervised", None, 0.001), ("links", 0.02, 0.02)],
+)
+def test_pairs_are_learned_in_smaller_steps(objective: Any, rate: float | None, wanted: float) -> None:
+    assert GraphSAGE(objective=objective, learning_rate=rate).rate == wanted
+
+
+def test_links_of_nodes_with_many_features_are_learned_by_default(tmp_path: Path) -> None:
+    """Nodes have some 270 of 600 features, 100 of them their block's: ten times larger steps end with one vector for
+    all nodes, which is said."""
+    rng = np.random.default_rng(0)
+    label_N = np.arange(NODES) % CLASSES
+    src, dst = rng.integers(0, NODES, (2, 12000))
+    kept = (label_N[src] == label_N[dst]) & (src != dst)
+    x = np.zeros((NODES, 600), np.float32)
+    for node, label in enumerate(label_N):
+        x[node, rng.choice(200, 100, replace=False) + 200 * label] = 1
+        x[node, rng.choice(600, 200, replace=False)] = 1
+    graph = any2vec.write_graph(np.stack([src[kept], dst[kept]]), tmp_path / "graph", features=x)
+    found = trained(graph, replace(LINKS, hidden=64))
+    assert found.summary["test_auc"] > 0.75 and not found.summary["warnings"]
+    large = trained(graph, replace(LINKS, hidden=64, learning_rate=0.01))
+    assert large.summary["warnings"][-1].endswith(
+        "try a smaller learning rate (--learning-rate 0.001; this run: 0.01)."
+    )
+
+
 def test_degrees_fall_by_the_edges_that_are_left_out(tmp_path: Path) -> None:
     """Of a directed graph some edges have no reverse, and of two opposite ones both may be in a batch."""
     whole = written(tmp_path, directed=True)

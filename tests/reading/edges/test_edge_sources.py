@@ -183,3 +183,18 @@ def test_nodes_of_typed_edges_stand_by_first_appearance(tmp_path: Path) -> None:
     targets = np.repeat(np.arange(5), np.diff(graph.csr.indptr))
     found = {(keys[src], kind, keys[dst]) for src, kind, dst in zip(graph.csr.indices, types, targets, strict=True)}
     assert found == set(triples)
+
+
+@pytest.mark.parametrize("missing", ["NaN", "NA", "NaT"])
+def test_missing_nodes_are_refused(missing: str) -> None:
+    """They became nodes called 'nan', '<NA>' and 'NaT'."""
+    pandas, made = pytest.importorskip("pandas"), pytest.importorskip("networkx").Graph()
+    gap = float("nan") if missing == "NaN" else getattr(pandas, missing)
+    made.add_edges_from([("x", "y"), ("z", gap)])
+    with pytest.raises(DataError, match="The NetworkX graph has 1 empty values among its nodes; fill or drop them"):
+        read_graph(made)
+    with pytest.raises(DataError, match="missing or a fraction"):
+        read_graph([("x", "y"), ("z", gap)])
+    made.remove_node(gap)
+    made.add_edge("z", 1.5)
+    assert list(read_graph(made).keys) == ["x", "y", "z", "1.5"]

@@ -90,7 +90,8 @@ def test_columns_are_named(tmp_path: Path) -> None:
     [
         ("id,source,target", {}), ("source,weight,target", {}), (",source,target", {}), (";src;dst;Weight", {}),
         ("\tsource\ttarget\tw", {}), ('"","from","to"', {}), ("source,target,id,weight", {}),
-        ("id Target x SOURCE", {}),
+        ("id Target x SOURCE", {}), ("from_id,to_id", {}), ("target_id,source_id,weight", {}),
+        ("id\tsrc_id\tDST_ID", {}),
         ("a,b,c,d", {"use_columns": "b,d"}), ("a,b,c,d", {"use_columns": "d,a,c"}), ("a,b,W", {"use_columns": "b,a"}),
         ("source,target,weight,id", {"use_columns": "weight,id"}), ("id,src,dst,w", {"weighted": False}),
     ],
@@ -130,9 +131,93 @@ def test_weights_are_found_in_any_case(name: str) -> None:
     assert edges({"note": SRC, "SRC": SRC, "dst": DST, name: WEIGHT}) == WEIGHTED
 
 
+@pytest.mark.parametrize("make", ["dict", "records", "frame", "frame by name", "frame by rows"])
+def test_only_columns_that_are_read_have_to_be_of_one_type(make: str) -> None:
+    """A frame with a note of any kind could not be read, nor its `to_dict("records")`."""
+
+    def made(columns: dict[str, list[Any]]) -> Any:
+        if make == "dict":
+            return columns
+        if make == "records":
+            return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        frame = pytest.importorskip("pandas").DataFrame(columns)
+        if make == "frame by rows":
+            return frame.set_index(np.array(["x", 1, 2, 3], object))
+        return frame.set_index("src") if make == "frame by name" and "src" in columns else frame
+
+    notes = [float("nan"), "x", 1, {2}]
+    assert edges(made({"note": notes, "src": SRC, "dst": DST})) == PLAIN
+    assert edges(made({"src": SRC, "dst": DST, "w": notes}), weighted=False) == PLAIN
+    with pytest.raises(
+        DataError, match=r"column dst of int and set and str, which cannot be read; make all .* strings"
+    ):
+        edges(made({"src": SRC, "dst": notes}))
+    with pytest.raises(DataError, match="column w; weights are numbers"):
+        edges(made({"src": SRC, "dst": DST, "w": notes}))
+
+
+def test_columns_of_one_name_are_refused_where_they_are_read() -> None:
+    """The advice was to give columns of one type each."""
+    frame = pytest.importorskip("pandas").DataFrame([[*row, 1, 1] for row in pairs()], columns=["src", "dst", "x", "x"])
+    assert edges(frame) == PLAIN == edges(pa.table([SRC, DST, SRC, SRC], ["src", "dst", "x", "x"]))
+    for names in (["src", "dst", "dst", "x"], ["dst", "src", "x", "dst"]):
+        with pytest.raises(DataError, match="has two columns named 'dst'; rename one"):
+            edges(frame.set_axis(names, axis=1))
+
+
+def test_a_matrix_is_no_table_of_edges(tmp_path: Path) -> None:
+    """The numbers of an adjacency matrix were read as nodes."""
+    four, five = ({str(node): SRC for node in range(count)} for count in (4, 5))
+    assert read_graph(four).report.ignored_columns == 2  # src, dst, weight and time without names
+    pq.write_table(pa.table(five), tmp_path / "t.parquet")
+    for source in (five, tmp_path / "t.parquet", pa.table(five | {"w": WEIGHT}), five | {"source": SRC}):
+        with pytest.raises(DataError, match=r"[56] columns, without the usual names of both ends; .*SciPy sparse adj"):
+            edges(source)
+    assert (
+        edges(five | {"source": SRC, "target": DST}) == edges(five | {"a": SRC, "b": DST}, use_columns="a,b") == PLAIN
+    )
+
+
 def test_a_run_says_what_it_did_not_read() -> None:
     result = any2vec.fit("deepwalk", {"src": SRC, "dst": DST, "km": WEIGHT}, threads=1, epochs=1)
-    assert any(remark.startswith("columns of the edges that were not read") for remark in result.summary["warnings"])
+    (said,) = result.summary["warnings"]
+    assert said == "columns that were not read (--use-columns SRC,DST,WEIGHT or use_columns= names others): km"
+
+
+BY_PLACE = "columns taken by their place (--use-columns SRC,DST,WEIGHT or use_columns= names others): "
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "said"),
+    [
+        ("at,one,other", {}, [BY_PLACE + "at as src, one as dst", "not read"]),
+        ("at,one,w", {"weighted": False}, [BY_PLACE + "at as src, one as dst"]),
+        ("one,other,Weight", {"directed": True}, [BY_PLACE + "one as src, other as dst, Weight as weight"]),
+        ("one,other", {"directed": True}, [BY_PLACE + "one as src, other as dst"]),
+        ("one,other", {}, []),  # either may be first
+        ("SRC,dst,w", {}, []),
+        ("one,other,x", {"use_columns": "one,other"}, ["not read"]),
+    ],
+)
+def test_columns_that_are_taken_by_their_place_are_said(names: str, options: dict[str, Any], said: list[str]) -> None:
+    found = notes_of({name: [1, 2, 3] for name in names.split(",")}, options)
+    assert all(part in note for part, note in zip(said, found, strict=True))
+
+
+def notes_of(source: Any, options: dict[str, Any]) -> list[str]:
+    return read_graph(source, GraphOptions(**options)).report.notes
+
+
+def test_columns_of_text_are_said_as_those_of_tables(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("at,one,other,w\n1,2,3,4\n")
+    table = {"at": [1], "one": [2], "other": [3], "w": [4]}
+    assert notes_of(tmp_path / "t.txt", {"use_columns": "one,other"}) == notes_of(table, {"use_columns": "one,other"})
+    (tmp_path / "t.txt").write_text("source,target,time\n1,2,3\n")
+    assert notes_of(tmp_path / "t.txt", {}) == [BY_PLACE + "source as src, target as dst, time as weight"]
+    (tmp_path / "t.txt").write_text("1,2,3,4,5\n2,3,4,5,6\n")
+    assert [note[-3:] for note in notes_of(tmp_path / "t.txt", {})] == [": 2"]
+    (note,) = notes_of({"src": SRC, "dst": DST} | {f"c{at}": SRC for at in range(12)}, {})
+    assert note.endswith("c6, c7 and 4 more")
 
 
 @pytest.mark.parametrize("option", [{"delimiter": "comma"}, {"header": False}, {"comment": "x"}])
@@ -157,6 +242,8 @@ def test_sparse_tensors_and_graphs_of_several_types_are_refused() -> None:
 
 
 def test_what_is_no_graph(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"from one table, got a list of 2; join them \(pandas.concat"):
+        read_graph([pa.table({"src": SRC, "dst": DST})] * 2)
     with pytest.raises(InputError, match="A graph cannot be made of dict"):
         read_graph({1: [2, 3]})
     with pytest.raises(DataError, match="columns of different lengths: src 4, dst 1"):

@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ import any2vec as a2v
 from any2vec.data.io import direct
 from any2vec.data.text.pairs import phrase_counts, sorted_runs
 from any2vec.data.text.pairs.phrases import Phrases
-from any2vec.errors import FormatError, InputError, StorageError
+from any2vec.errors import DataError, FormatError, InputError, StorageError
 from cli_runs import done, refused
 from naive.text import phrases as naive
 
@@ -202,3 +203,17 @@ def test_connectors_of_a_language_that_is_not_known(tmp_path: Path) -> None:
     said = refused("phrases", str(tmp_path / "text"), "--out", str(tmp_path / "out"), "--connectors", "german")
     assert "connectors of german are not known, only those of english" in said
     assert a2v.Phrases.fit([["a", "b"]], connectors="von").options.connector_words() == {"von"}  # a word by itself
+
+
+def test_a_table_is_read_by_its_column_of_text() -> None:
+    phrases, joined = Phrases([{("new", "york"): 9.0}]), [["in", "new_york"], ["a", "b"]]
+    kinds = pytest.importorskip("pandas").DataFrame, pytest.importorskip("polars").DataFrame, pa.table
+    for table in (kind({"id": [1, 2], "text": ["in new york", "a b"]}) for kind in kinds):
+        assert list(phrases.apply(table)) == list(phrases.apply(table, column="text")) == joined
+    table = {"id": ["x", "y"], "text": ["in new york", "a b"]}
+    assert list(phrases.apply(table, column="text")) == joined
+    assert list(Phrases(phrases.passes, text=a2v.TextOptions(column="text")).apply(table)) == joined
+    with pytest.raises(DataError, match=r"needs a column to be named .*column=.*its columns are: id \(string\), text"):
+        phrases.apply(table)
+    with pytest.raises(InputError, match="documents are a list of strings"):
+        phrases.apply("in new york")

@@ -263,8 +263,7 @@ def test_analogy_scores_follow_their_formulas(rng: np.random.Generator) -> None:
     "call",
     [
         lambda e: e.most_similar([], []),
-        lambda e: e.most_similar("ab", ["a"]),
-        lambda e: e.most_similar(["a"], ["?"]),
+        lambda e: e.most_similar("ab", ["?"]),
         lambda e: e.most_similar(["a"], ["b"], method="sum"),
         lambda e: e.most_similar(["a"], ["b"], k=-1),
     ],

@@ -20,9 +20,11 @@ from any2vec.errors import InputError
 from any2vec.models.stream.config import StreamCharLstm, StreamNGram, StreamSkipGram
 from any2vec.models.words.config import NGram
 from any2vec.sync.options.streams import StreamAgreement
+from any2vec.tasks.stream.hosts.wire import stats_of, stats_parts
 from any2vec.tasks.stream.models import check_model
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.stream import stream
+from any2vec.types import Stats
 from spreads import agreed
 
 MODEL = StreamSkipGram(dim=8, window=3, subsample=0.0, learning_rate=0.075, rate_words=1_000_000)
@@ -51,9 +53,23 @@ def test_one_trainer_in_step_is_a_single_process_to_the_last_bit(tmp_path: Path)
     assert list(spread.embeddings.keys) == list(alone.embeddings.keys)
     assert np.array_equal(spread.embeddings.vectors, alone.embeddings.vectors)
     assert spread.summary["checkpoints"] > 1, "or no rest was tested"
-    assert spread.summary["loss"] == pytest.approx(alone.summary["loss"], rel=1e-12)
+    assert spread.summary["loss"] == pytest.approx(alone.summary["loss"], rel=1e-9), "in steps of 2**-20 nats"
     assert spread.summary["words"] == alone.summary["words"] and spread.summary["servers"] == 2
     assert set(spread.summary["staleness"]) == {"0"}
+
+
+def test_losses_add_up_alike_whoever_reports_first() -> None:
+    """They are added as they come, some at a time."""
+    rng = np.random.default_rng(0)
+    given = [Stats(1, float(loss), 1) for loss in rng.exponential(3000, 200)]
+    found = [stats_of(stats_parts(one)[0]) for one in given]
+    total = sum(found, start=Stats(0, 0.0, 0))
+    assert total.loss_sum == pytest.approx(sum(one.loss_sum for one in given), abs=200 * 2.0**-21)
+    for _ in range(20):
+        order, cut = rng.permutation(200), int(rng.integers(1, 199))
+        parts = (sum((found[at] for at in some), start=Stats(0, 0.0, 0)) for some in (order[:cut], order[cut:]))
+        assert sum(parts, start=Stats(0, 0.0, 0)) == total
+    assert np.isnan(stats_of(stats_parts(Stats(1, float("nan"), 1))[0]).loss_sum)
 
 
 @pytest.mark.parametrize("sync", ["async", "bounded", "dense", "sync"])

@@ -18,12 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from any2vec.data.options import TextOptions
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.embeddings import Embeddings
-from any2vec.errors import DataError, FormatError, HostError, InputError, StorageError
+from any2vec.errors import Any2VecError, DataError, FormatError, HostError, InputError, StorageError
 from any2vec.formats import snapshots
 from any2vec.kernels.common.alias import build_alias
 from any2vec.kernels.common.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
@@ -35,6 +38,7 @@ from any2vec.options.hosts import HostOptions
 from any2vec.sources.base.cutter import LineBatch
 from any2vec.sources.base.options import MOST_LINE, SourceOptions
 from any2vec.sources.base.records import SeenLines
+from any2vec.sources.opening import open_sources
 from any2vec.tasks.stream import progress as stream_progress
 from any2vec.tasks.stream.batches import Limits, TokenBatches
 from any2vec.tasks.stream.models import budget
@@ -177,6 +181,71 @@ def test_a_table_is_lines_of_its_column_of_text(library: str) -> None:
     assert list(plain.embeddings) == list(alone.embeddings) == list(named.embeddings)
     with pytest.raises(DataError, match="has no column 'x'"):
         stream("skipgram", make(), text=TextOptions(column="x"))
+
+
+def test_a_column_of_json_lines_is_told_the_field(tmp_path: Path) -> None:
+    (tmp_path / "said.jsonl").write_text('{"said": "a b"}\n')
+    with pytest.raises(InputError, match=r"of JSON Lines name the field \(--field, SourceOptions\(field=\.\.\.\)\)"):
+        stream("skipgram", str(tmp_path / "said.jsonl"), text=TextOptions(column="said"))
+
+
+@pytest.mark.parametrize("readers", ["threads", "processes"])
+@pytest.mark.parametrize("form", ["csv", "tsv", "parquet", "feather"])
+def test_a_file_of_columns_is_lines_of_its_column(tmp_path: Path, form: str, readers: Any) -> None:
+    lines = lines_of(300)
+    table = pa.table({"n": range(300), "said": lines, "other": ["x"] * 300})
+    name, options = str(tmp_path / f"t.{form}"), StreamOptions(min_count=1, linger=0, threads=1, readers=readers)
+    if form in ("csv", "tsv"):
+        mark = {"csv": ",", "tsv": "\t"}[form]
+        rows = (f"{row}{mark}{line}{mark}x" for row, line in enumerate(lines))
+        Path(name).write_text("\n".join([mark.join(table.column_names), *rows]) + "\n")
+    elif form == "parquet":
+        pq.write_table(table, name)
+    else:
+        feather.write_feather(table, name)
+    plain = stream(StreamSkipGram(dim=4), lines, options=replace(options, readers="threads"))
+    found = stream(StreamSkipGram(dim=4), name, options=options, text=TextOptions(column="said"))
+    assert plain is not None and found is not None
+    assert list(found.embeddings) == list(plain.embeddings)
+    assert (found.embeddings.vectors == plain.embeddings.vectors).all()
+    (source,) = open_sources([name], SourceOptions(rate=200.0), text=TextOptions(column="said"))
+    first = next(batch for batch in source.batches(None) if batch is not None)
+    again = [batch for batch in source.batches(first.position) if batch is not None]
+    assert 0 < len(first) < 300 and len(first) + sum(map(len, again)) == 300
+
+
+@pytest.mark.parametrize(
+    ("name", "reading", "text", "said"),
+    [
+        ("t.csv", {}, {}, r"is CSV: name the column .*--column.*--form lines"), ("t.tsv", {}, {}, "is TSV: name"),
+        ("t.csv", {}, {"column": "x"}, "has no column 'x'; its columns are: n, said"),
+        ("t.parquet", {}, {"column": "n"}, "holds int64; a string"),
+        ("t.csv", {"follow": True}, {"column": "said"}, "once to its end; leave out follow or read its lines"),
+        ("t.csv", {"form": "ndjson"}, {"column": "said"}, "has columns and no objects"),
+        ("t.txt", {}, {"column": "said"}, "files of CSV, TSV, Parquet and Arrow, and .*t.txt is none"),
+        ("t.csv", {"form": "lines"}, {"column": "said"}, "files of CSV, TSV, Parquet and Arrow, and"),
+        ("tcp://h:1", {}, {"column": "said"}, "and tcp://h:1 is none"), ("t.npy", {}, {}, "an array of NumPy"),
+    ],
+)  # fmt: skip
+def test_columns_that_no_stream_reads(
+    tmp_path: Path, name: str, reading: dict[str, Any], text: dict[str, Any], said: str
+) -> None:
+    pq.write_table(pa.table({"n": [1], "said": ["a b"]}), tmp_path / "t.parquet")
+    np.save(tmp_path / "t.npy", np.arange(3))
+    for other in ("t.csv", "t.txt"):
+        (tmp_path / other).write_text("n,said\n1,a b\n")
+    (tmp_path / "t.tsv").write_text("n\tsaid\n1\ta b\n")
+    source = name if "://" in name else str(tmp_path / name)
+    with pytest.raises(Any2VecError, match=said):
+        stream("skipgram", source, reading=SourceOptions(**reading), text=TextOptions(**text))
+
+
+def test_lines_of_a_csv_file_where_they_are_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("n,said\n1,a b\n1,a b\n")
+    found = stream(
+        "skipgram", str(tmp_path / "t.csv"), reading=SourceOptions(form="lines"), options=StreamOptions(min_count=1)
+    )
+    assert found is not None and "1,a" in found.embeddings
 
 
 def test_a_table_without_text_is_no_source() -> None:
@@ -525,7 +594,7 @@ def test_a_folder_is_never_taken_by_mistake(text: Path, tmp_path: Path) -> None:
     train(text, tmp_path / "out", steps=2)
     with pytest.raises(StorageError, match="holds a stream: go on with it with --resume"):
         train(text, tmp_path / "out")
-    with pytest.raises(InputError, match=r"run\.min_count = 2, this one has 3"):
+    with pytest.raises(InputError, match=r"with min_count = 2, this one has 3"):
         train(text, tmp_path / "out", resume=True, min_count=3)
     before = Embeddings.load(tmp_path / "out")
     train(text, tmp_path / "out", overwrite=True)
@@ -637,6 +706,7 @@ def test_what_has_come_and_is_too_little_for_a_batch_is_said_and_kept(text: Path
         (["skipgram", "TEXT", "--out", "OUT", "--resume", "--overwrite"], "give one of the two"),
         (["skipgram", "TEXT", "--out", "OUT", "--bad-bytes", "error"], "bad_bytes must be replace or skip"),
         (["skipgram", "TEXT", "--out", "OUT", "--rate", "-1"], "rate must be a number"),
+        (["skipgram", "TEXT", "--out", "OUT", "--rate", "1e-320"], "rate must be a number in [0.001"),
     ],
 )
 def test_bad_input_is_one_sentence(arguments: list[str], sentence: str, text: Path, tmp_path: Path) -> None:

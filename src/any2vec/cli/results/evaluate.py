@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache
@@ -22,9 +22,10 @@ from any2vec.data.attributed.predictions import num_trained
 from any2vec.data.io.kept_scores import keep_scores
 from any2vec.data.io.storage import RESULT_FORMAT, atomic_file, check_file_free, format_of_folder
 from any2vec.data.options import TextOptions
-from any2vec.errors import InputError
+from any2vec.errors import DataError, InputError
 from any2vec.evaluate.words.target_options import DimensionOptions, TargetOptions
 from any2vec.train.registry import task_named, tasks
+from any2vec.train.task import Task
 from any2vec.units import fraction
 
 _SHARED = ("max_vocab", "seed")
@@ -91,6 +92,24 @@ def _check_own(task: str, given: list[str]) -> None:
             like = _LIKE.get((flag, task))
             end = "leave it out" if like is None else f"for {task} it is {like}"
             raise InputError(f"{flag} is for --task {' and '.join(_OF[flag])}; {end}.")
+
+
+def _check_known(task: str) -> None:
+    """Raise InputError for what is neither one of TASKS nor a task of another package with a test of its own."""
+    known = [*TASKS, *(name for name, one in tasks().items() if type(one).evaluate is not Task.evaluate)]
+    if task not in known:
+        raise InputError(f"--task must be one of {', '.join(known)}; got {task!r}.")
+
+
+def _check_covered(found: Sequence[Mapping[str, Any]]) -> None:
+    """Raise DataError where tests of words have no score, for none of their pairs or questions has all its words."""
+    sets = [one for result in found for one in result.get("sets") or [result.get("total")] if isinstance(one, Mapping)]
+    if sets and not any(one["covered"] for one in sets):
+        noun = "pairs" if "pairs" in sets[0] else "questions"
+        raise DataError(
+            f"0 of {sum(one[noun] for one in sets):,} {noun} have a vector for each of their words; give {noun} of "
+            "words that were trained, in the same spelling."
+        )
 
 
 TASKS = ("similarity", "analogy", "pip", "nodes", "links", "triples", "recommend")
@@ -206,8 +225,7 @@ def _evaluate(
         "triples": {"known": known or [], "unknown": unknown or "middle"},
         "recommend": {"exclude": [str(path) for path in exclude or []] or None, "k": k or 20},
     }
-    if task not in options and task not in tasks():
-        raise InputError(f"--task must be one of {', '.join(TASKS)}; got {task!r}.")
+    _check_known(task)
     _check_own(task, [flag for flag, value in given.items() if value is not None])
     check_flags(task, values)
     shown = _relations_shown(relations or "10")
@@ -228,6 +246,7 @@ def _evaluate(
 
     told = {"task": task} | _told(options.get(task, {}))
     found = [told | {"data": str(path)} | _flat(dict(judge_one(path))) for path in data]
+    _check_covered(found)
     keep_scores(run, [plain({name: value for name, value in one.items() if name != "relations"}) for one in found])
     if as_json:
         print_json(found[0] if len(found) == 1 else {"task": task, "results": found})

@@ -82,14 +82,14 @@ def recommend(
     from any2vec.models.recommend.recommender import Recommender
 
     recommender = Recommender.load(run)
-    asked = users or _known_users(_users_of(users_file, recommender), recommender)
+    asked = _known_users(users or _users_of(users_file, recommender), recommender)
     row_B = recommender.rows_of(asked)
     left_out = recommender.known(seen)
     if left_out is not None and not len(left_out):
         note("--exclude-seen has no pair of a user and an item of the training data: nothing is left out.")
     if users and out is None:
-        answers: Any = recommender.recommend(users, k, left_out)
-        _print("user", "score", dict(zip(users, answers, strict=True)), as_json)
+        answers: Any = recommender.recommend(asked, k, left_out)
+        _print("user", "score", dict(zip(asked, answers, strict=True)), as_json, is_one=len(users) == 1)
         return
     lines = _lines(asked, recommender, recommender.best(row_B, k, left_out))
     if out is None:
@@ -120,7 +120,7 @@ def _users_of(path: Path | None, recommender: Any) -> list[str]:
 
 
 def _known_users(listed: list[str], recommender: Any) -> list[str]:
-    """Those of a file that the model has; the others are told, and cost the rest nothing."""
+    """Those that the model has; the others are told, and cost the rest nothing."""
     known = [user for user, row in zip(listed, recommender.users.rows(listed).tolist(), strict=True) if row >= 0]
     if not known:
         recommender.rows_of(listed)  # says so
@@ -166,13 +166,16 @@ def _recommend_values(
     _print("context", "probability", {" ".join(pairs): answer}, as_json, column)
 
 
-def _print(noun: str, score: str, found: dict[str, list[tuple[str, float]]], as_json: bool, item: str = "item") -> None:
+def _print(
+    noun: str, score: str, found: dict[str, list[tuple[str, float]]], as_json: bool, item: str = "item",
+    is_one: bool = True,
+) -> None:  # fmt: skip
     if as_json:
         listed = [
             {noun: of, "items": [{"item": str(name), score: value} for name, value in answer]}
             for of, answer in found.items()
         ]
-        print_json(listed[0] if len(listed) == 1 else {"lists": listed})
+        print_json(listed[0] if is_one else {"lists": listed})
         return
     show(*(
         columns(f"for {of}", [item, score], [(str(name), f"{value:.3f}") for name, value in answer])

@@ -10,6 +10,7 @@ import typer
 
 from any2vec.cli.options import out_option
 from any2vec.cli.output import AsJson, columns, details, guarded, note, print_json, show
+from any2vec.encoders.encoder import make_possible
 from any2vec.errors import InputError
 from any2vec.formats import FORMATS, guess_format
 from any2vec.formats.vocabulary import beside
@@ -56,7 +57,9 @@ def nearest(
 ) -> None:
     """The nearest neighbors of words or nodes, by cosine similarity."""
     embeddings = load(result, format, relations)
-    there = [key for key in keys if key in embeddings or embeddings.encoder is not None] or keys
+    unseen = [key for key in dict.fromkeys(keys) if key not in embeddings]
+    possible = make_possible(embeddings.encoder, unseen)[0] if embeddings.encoder is not None else {}
+    there = [key for key in keys if key in embeddings or key in possible] or keys
     if column is None:
         answers = dict(zip(there, embeddings.nearest(there, k, approximate), strict=True))
     else:
@@ -94,6 +97,7 @@ def analogy(
 ) -> None:
     """A is to B as C is to ...?  `any2vec analogy DIR man king woman`."""
     embeddings = load(result, format)
+    _ = embeddings[[a, b, c]]  # where one is unknown there is no question
     answer = embeddings.most_similar([b, c], [a], k=k, method=method)
     if as_json:
         print_json({"a": a, "b": b, "c": c, "method": method, "answers": listed(answer)})

@@ -87,14 +87,18 @@ def estimate_command(task: Task, model: str) -> Any:
             note(warning)
 
     estimate.__doc__ = (
-        f"Memory, time and disk of a run of {model}, before it starts.\n\nany2vec estimate {model} INPUT\n\n"
+        f"Memory and disk of a run of {model}, before it starts, and of words and nodes its time.\n\n"
+        f"any2vec estimate {model} INPUT\n\n"
         f"any2vec estimate {model} --rows 1M --items 1G"
     )
     return with_flags(guarded(estimate), shape_flags | flags)
 
 
 estimate = model_group(
-    "estimate", "Memory, time and disk of a run, before it starts.", estimate_command, lambda: models_for("estimate")
+    "estimate",
+    "Memory, disk and, of words and nodes, time of a run, before it starts.",
+    estimate_command,
+    lambda: models_for("estimate"),
 )
 
 
@@ -150,6 +154,8 @@ def _print(result: dict[str, Any], unit: str) -> None:
     ]
     if "seconds" in result:
         pairs += [("time", duration(result["seconds"])), ("", parts(result["time"], duration))]
+    else:
+        pairs.append(("time", "not estimated for this model"))
     tables = []
     if result.get("is_in_memory") is False:
         pairs += [

@@ -34,7 +34,7 @@ def main() -> None:
     try:
         _drive(parent)
         parent.say(end=True)
-    except Any2VecError as error:
+    except (Any2VecError, Interrupted) as error:
         parent.say(error=type(error).__name__, text=str(error), notes=getattr(error, "__notes__", []))
     except GoneError:  # it was killed, and cannot remove its folder
         shutil.rmtree(parent.order["folder"], ignore_errors=True)

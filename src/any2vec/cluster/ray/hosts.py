@@ -26,7 +26,7 @@ from typing import IO, Any
 from any2vec.checks import check_number, check_whole
 from any2vec.cluster.launch.processes import MOST_PROCESSES
 from any2vec.cluster.ray.address import is_local, parse_address
-from any2vec.errors import Any2VecError, HostError, InputError, Interrupted, JobError
+from any2vec.errors import HostError, InputError, Interrupted, JobError
 from any2vec.signals import stops_go_to
 
 PATIENCE = 120.0
@@ -34,7 +34,7 @@ PATIENCE = 120.0
 LONGEST_ARGUMENT = 1 << 16
 """bytes; more would not go inside a call of Ray's"""
 _ENDING = 30.0  # seconds for the driver to clean up
-_ERRORS: dict[str, type[Any2VecError]] = {
+_ERRORS: dict[str, type[BaseException]] = {
     error.__name__: error for error in (HostError, JobError, InputError, Interrupted)
 }
 

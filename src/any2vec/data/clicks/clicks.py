@@ -32,7 +32,7 @@ from any2vec.data.clicks.schema import ClickSchema
 from any2vec.data.clicks.writer import FORMAT, VERSION, ClicksWriter
 from any2vec.data.io.array_file import map_array
 from any2vec.data.io.cache import Cache, Sources
-from any2vec.data.io.files import expand_inputs, form_of, is_regular, is_table
+from any2vec.data.io.files import expand_inputs, is_regular, is_table, table_form
 from any2vec.data.io.storage import format_of_folder, read_meta, storage_errors
 from any2vec.data.text.encoding import Meter, ProgressCall
 from any2vec.data.vocab.vocabulary import Keys
@@ -161,7 +161,7 @@ class Clicks:
 
     @classmethod
     def open(cls, path: Path | str) -> Clicks:
-        """Open a folder of clicks, memory-mapped; sizes are checked, values are not.
+        """Open the folder of clicks `path`, memory-mapped; sizes are checked, values are not.
 
         Raises:
             FormatError: the folder holds no clicks, is newer than this version reads, or is damaged.
@@ -191,7 +191,7 @@ def read_clicks(
 ) -> Clicks:
     """Encode `data` and open the result; found in the cache when the same content was encoded so before.
 
-    data: a path, folder, glob, `-` (standard input) or a list of those: TSV or CSV (plain, gz, zst, xz), Parquet,
+    data: a path, folder, glob, `-` (standard input) or a list of those: TSV, CSV or JSON Lines (or packed), Parquet,
     Arrow, Feather; a table in memory (pandas, Polars, Arrow); or encoded clicks (`Clicks`, or their folder): `schema`
     may then be left out, else it must agree.
     schema: a `ClickSchema`, `criteo`, `avazu`, or the path of a TOML file. One pass; memory O(block + rows of the
@@ -214,7 +214,10 @@ def read_clicks(
             )
         return clicks
     if wanted is None:
-        raise InputError("A schema is needed to read clicks; give criteo, avazu, or a TOML file.")
+        raise InputError(
+            "A schema is needed to read clicks; give criteo, avazu, or a TOML file; in Python also a ClickSchema or a "
+            "dict of its fields (label, dense, categorical)."
+        )
     names = [] if is_table(data) else expand_inputs(data)
     apart = [f"held out {held_out!r}"] if held_out is not None and _learns(wanted) else []
     cache = Cache("clicks", Clicks.open, cache_dir)
@@ -244,7 +247,7 @@ def read_clicks(
         encode(path, Meter(progress, sources.num_bytes), path.name, sources)
         return Clicks.open(path)
 
-    place = _place(cache, wanted, [*map(form_of, names), *sources.hashes(cache), *apart])
+    place = _place(cache, wanted, [*map(table_form, names), *sources.hashes(cache), *apart])
     return cache.get(place, make, sources.num_bytes, progress)
 
 

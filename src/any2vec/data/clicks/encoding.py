@@ -216,12 +216,18 @@ def _numbers(block: RawRows, name: str) -> np.ndarray:
 
 
 def _parsed(texts: Any) -> Any:
-    """float64 with nulls of large_binary texts; white space around them is dropped. ArrowInvalid: one is no number."""
+    """float64 with nulls of large_binary texts; white space around them is dropped, true and false in any case are 1
+    and 0. ArrowInvalid: one is no number."""
     from any2vec.data.io.arrow import pa, pc
 
     texts = pc.ascii_trim_whitespace(texts.cast(pa.large_string()))
     is_empty = pc.equal(pc.binary_length(texts), 0)
-    return pc.if_else(is_empty, pa.scalar(None, pa.large_string()), texts).cast(pa.float64())
+    texts = pc.if_else(is_empty, pa.scalar(None, pa.large_string()), texts)
+    try:
+        return texts.cast(pa.float64())
+    except pa.ArrowInvalid:
+        place = pc.index_in(pc.ascii_lower(texts), pa.array(["false", "true"], pa.large_string()))
+        return pc.coalesce(place.cast(pa.large_string()), texts).cast(pa.float64())
 
 
 def _refuse(block: RawRows, name: str) -> None:

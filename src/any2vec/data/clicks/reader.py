@@ -1,4 +1,4 @@
-"""Files of clicks as blocks of columns: TSV and CSV (plain, gz, zst, xz, standard input), Parquet, Arrow and Feather.
+"""Files of clicks as blocks of columns: TSV, CSV and JSON Lines (plain, gz, zst, xz), Parquet, Arrow and Feather.
 
 A block is some MiB of text, or some ten thousand rows of a table: memory O(block), whatever the file's length.
 """
@@ -15,14 +15,16 @@ from typing import Any
 from any2vec.checks import did_you_mean
 from any2vec.data.clicks.schema import ClickSchema
 from any2vec.data.io.files import (
+    TABLES,
+    check_no_objects,
     content_hash,
     display,
     expand_inputs,
-    form_of,
     is_regular,
     is_table,
     prefetch,
     read_blocks,
+    table_form,
     whole_lines,
 )
 from any2vec.data.options import DELIMITERS
@@ -85,9 +87,9 @@ def read_rows(
     sources = [data] if is_table(data) else expand_inputs(data)
     num_rows = done = 0
     for source in sources:
-        form = None if is_table(source) else form_of(source)
+        form = None if is_table(source) else table_form(source)
         if form == "array":
-            raise DataError(f"{source} is a NumPy file; clicks are read from TSV, CSV, Parquet or Arrow.")
+            raise DataError(f"{source} is a NumPy file; clicks are read from TSV, CSV, JSON Lines, Parquet or Arrow.")
         if meter.digest is not None and form is not None:  # a stream among the files: each with its form and bounds
             meter.digest.update(f"\0{form}\0{'' if form == 'text' else content_hash(source)}\0".encode())
         if form == "text":
@@ -101,7 +103,7 @@ def read_rows(
                 num_rows += block.num_rows
                 yield block
                 meter.report()
-        if form in ("parquet", "arrow"):
+        if form in TABLES:
             meter.done = done + Path(source).stat().st_size
         done = meter.done
         meter.report()
@@ -176,6 +178,7 @@ class _TextFile:
         """Delimiter and columns by the first line that is not blank; returns the bytes of what is no data."""
         begin = len(piece) - len(piece.lstrip(b"\r\n"))
         end = piece.find(b"\n", begin) + 1 or len(piece)
+        check_no_objects(piece[begin:end], self.name)
         line = piece[begin:end].decode("utf-8", "replace").rstrip("\r\n")
         named = self.schema.delimiter
         self.delimiter = DELIMITERS.get(named, named) if named else "\t" if "\t" in line else ","

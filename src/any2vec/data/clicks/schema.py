@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from any2vec.checks import check_choice, check_number, check_whole, did_you_mean, parse_toml
+from any2vec.checks import check_choice, check_number, check_whole, did_you_mean, parse_toml, plain_fields, plain_number
 from any2vec.data.options import check_delimiter
 from any2vec.errors import DataError, InputError
 
@@ -86,6 +86,7 @@ class ClickSchema:
     of the file, if named otherwise), characters ([start, stop): only that part of the text)"""
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         for name in ("dense", "categorical", "multi_valued", "column_names"):
             object.__setattr__(self, name, _names(name, getattr(self, name)))
         object.__setattr__(self, "column", _options(self.column))
@@ -104,7 +105,7 @@ class ClickSchema:
         return tuple(dict.fromkeys((*self.dense, *(column.source for column in self.columns))))
 
     def transform(self, name: str) -> str:
-        """The transform of a dense column."""
+        """The transform of a dense column, by its name."""
         return str(self.column.get(name, {}).get("transform", self.dense_transform))
 
     def _settled(self, name: str) -> ClickColumn:
@@ -146,14 +147,14 @@ class ClickSchema:
 
     @classmethod
     def known(cls, name: str) -> ClickSchema:
-        """The schema of a public format: `criteo` (Kaggle display advertising) or `avazu`."""
+        """The schema of a public format by its name: `criteo` (Kaggle display advertising) or `avazu`."""
         if name not in KNOWN:
             raise InputError(f"There is no schema {name!r}; {did_you_mean(name, KNOWN)}")
         return cls.from_dict(KNOWN[name])
 
     @classmethod
     def load(cls, path: str | Path) -> ClickSchema:
-        """Read a TOML file.
+        """Read the TOML file at `path`.
 
         Raises:
             DataError: it cannot be read, or is not TOML.
@@ -172,7 +173,7 @@ class ClickSchema:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ClickSchema:
-        """From what `to_dict` gave. InputError: a key is unknown, or a value is not legal."""
+        """From content that `to_dict` gave. InputError: a key is unknown, or a value is not legal."""
         legal = [item.name for item in fields(cls)]
         for key in content:
             if key not in legal:
@@ -212,7 +213,7 @@ def _options(column: Any) -> dict[str, dict[str, Any]]:
             if key not in legal:
                 raise InputError(f"column.{name}: there is no option {key!r}; {did_you_mean(str(key), legal)}")
     return {
-        name: {key: tuple(value) if isinstance(value, list) else value for key, value in own.items()}
+        name: {key: tuple(value) if isinstance(value, list) else plain_number(value) for key, value in own.items()}
         for name, own in column.items()
     }
 

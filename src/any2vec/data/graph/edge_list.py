@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from any2vec.data.graph.given_edges import GivenEdges
-from any2vec.data.io.files import BLOCK_BYTES, display, is_regular, read_blocks
+from any2vec.data.io.files import BLOCK_BYTES, check_no_objects, display, is_regular, read_blocks
+from any2vec.data.notes import columns_notes, first_line_notes
 from any2vec.data.options import DELIMITERS, GraphOptions, ProgressCall, chosen_columns, usual_columns
 from any2vec.data.vocab.found_texts import integer_rows, string_rows
 from any2vec.errors import DataError, InputError
@@ -25,12 +26,22 @@ _SHOWN_BYTES = 40
 _POWERS = 10.0 ** np.arange(23)
 _DECIMAL_COMMA = re.compile(rb"(?:[^,;]+;[^,;]+; *|-?\d+ +-?\d+ +)[-+]?\d+,\d+(?:[; ]|$)")
 """a line whose third column is a number with a decimal comma, behind two split by semicolons, or integers by spaces"""
-WORDS_OF_SRC = {"src", "source", "from", "fromnodeid", "node1", "node_1", "id1", "id_1", "head", "head_id"}
-WORDS_OF_DST = {"dst", "target", "to", "tonodeid", "node2", "node_2", "id2", "id_2", "tail", "tail_id", "destination"}
+WORDS_OF_SRC = {
+    "src", "source", "from", "fromnodeid", "node1", "node_1", "id1", "id_1", "head", "head_id", "src_id", "source_id",
+    "from_id",
+}  # fmt: skip
+WORDS_OF_DST = {
+    "dst", "target", "to", "tonodeid", "node2", "node_2", "id2", "id_2", "tail", "tail_id", "destination", "dst_id",
+    "target_id", "to_id",
+}  # fmt: skip
 WORDS_OF_WEIGHT = ({"weight"}, {"weights"}, {"w"})
 """names of columns, in small letters"""
 _MOST_NAMES = 1000
 """columns of a header that are looked at"""
+_MARK_UP = re.compile(
+    rb'<(?:\?xml|graphml|gexf)\b|((?:(?:Creator|comment) +"[^"]*" *|Version +\S+ *)*graph +\[)', re.IGNORECASE
+)
+"""how GraphML and GEXF begin, or (group 1) GML"""
 _LIKE_A_NUMBER = re.compile(rb"[-+.\d]")
 
 
@@ -85,6 +96,8 @@ class EdgeForm:
     """the line that was taken as one"""
     places: tuple[int, ...] = (0, 1, 2)
     """columns of sources, targets and, if any, weights; from 0"""
+    notes: Sequence[str] = ()
+    """on how it is read, for the user"""
 
 
 def read_edge_list(text: np.ndarray, name: str, options: GraphOptions) -> GivenEdges:
@@ -100,7 +113,7 @@ def read_edge_list(text: np.ndarray, name: str, options: GraphOptions) -> GivenE
     src, dst, keys = columns
     weights = np.concatenate(reader.weights) if form.has_weights else None
     ignored = form.num_columns - (3 if form.has_weights else 2)
-    return GivenEdges(src, dst, weights, keys, options.directed, display(name), ignored, form.header)
+    return GivenEdges(src, dst, weights, keys, options.directed, display(name), ignored, form.header, form.notes)
 
 
 class EdgeReader:
@@ -175,6 +188,10 @@ class EdgeReader:
             raise DataError(
                 f"{where}: one column where an edge needs two ids; put both on the line, or name the delimiter."
             )
+        line = self.text[int(lines[first]) :][:_SAMPLE_BYTES].tobytes().partition(b"\n")[0].rstrip(b" \r")
+        if self.form.delimiter and count == self.form.num_columns - 1 and line.endswith(bytes([self.form.delimiter])):
+            what = "weight" if self.form.has_weights and self.form.places[2] == count else "last column"
+            raise DataError(f"{where}: the {what} is empty; fill it in, or drop the edge.")
         raise DataError(
             f"{where}: {count} columns, but the first edge has {self.form.num_columns}; give every line the same."
         )
@@ -258,6 +275,8 @@ def guess_form(text: np.ndarray, name: str, options: GraphOptions) -> EdgeForm:
     sample = [line.strip() for line in first_lines(text, options.comment)]
     if not sample:
         raise DataError(NO_EDGES.format(name))
+    check_no_objects(sample[0], name)
+    _check_no_mark_up(sample, name)
     if any(b"\r" in line for line in sample):
         raise DataError(
             f"{name} has carriage returns within its lines; end lines by line feeds, which may follow them."
@@ -289,7 +308,22 @@ def guess_form(text: np.ndarray, name: str, options: GraphOptions) -> EdgeForm:
         lacking = "no third column for the weight" if places == (0, 1, 2) else "no column named weight"
         raise DataError(f"{where}: {lacking}; add one or pass --no-weighted (weighted=False).")
     header = sample[0].decode("utf-8", "replace")[:80] if has_header else ""
-    return EdgeForm(delimiter, is_comment, int(lines[first]), max(2, columns), has_weights, header, places)
+    names = _names(rows[0]) if has_header else [str(place + 1) for place in range(columns)]
+    notes = edge_notes(names, [names[place] for place in places if place < len(names)], has_weights, options)
+    if not has_header and options.header is None:
+        notes += first_line_notes([_names(row[:2]) for row in rows], name)
+    return EdgeForm(delimiter, is_comment, int(lines[first]), max(2, columns), has_weights, header, places, notes)
+
+
+def _check_no_mark_up(sample: list[bytes], name: str) -> None:
+    """DataError where the first lines are those of GraphML, GEXF or GML."""
+    head = b" ".join(sample)
+    found = _MARK_UP.match(head)
+    if found is None:
+        return
+    kind = "GML" if found[1] else "GEXF" if b"<gexf" in head else "GraphML" if b"<graphml" in head else "XML"
+    reader = "" if kind == "XML" else f" (networkx.read_{kind.lower()})"
+    raise DataError(f"{name} is {kind} and no list of edges; read it with NetworkX{reader}, and give the graph.")
 
 
 def first_lines(text: np.ndarray, comment: str) -> list[bytes]:
@@ -341,6 +375,19 @@ def ends_and_weight(names: list[str], where: str, options: GraphOptions) -> tupl
     return ends, next(filter(None, weights), "")
 
 
+def edge_notes(names: list[str], chosen: list[str], has_weights: bool, options: GraphOptions) -> list[str]:
+    """As `columns_notes`. chosen: a third one has weights, which are left out on request where they are not read.
+
+    Nothing of two columns without a direction, of which either may be first.
+    """
+    if len(names) <= 2 and not options.directed:
+        return []
+    words = {"src": WORDS_OF_SRC, "dst": WORDS_OF_DST, "weight": set().union(*WORDS_OF_WEIGHT)}
+    left_out = [] if has_weights else chosen[2:]
+    names = [name for name in names if name not in left_out]
+    return columns_notes(names, [name for name in chosen if name not in left_out], words, options.use_columns)
+
+
 def _named_places(rows: list[list[bytes]], name: str, options: GraphOptions) -> tuple[int, ...] | None:
     """Columns of sources, targets and, if any, weights, by the names in the first line; None: it does not name them.
 
@@ -383,7 +430,7 @@ def _guess_header(rows: list[list[bytes]]) -> bool:
     )
 
 
-def is_number(field: bytes) -> bool:
+def is_number(field: bytes | str) -> bool:
     try:
         float(field)
     except ValueError:

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.checks import is_missing
 from any2vec.data.graph.given_edges import GivenEdges
 from any2vec.data.graph.graph import MAX_NODES
+from any2vec.data.io.files import is_table
 from any2vec.data.options import LINE_OPTIONS, GraphOptions, check_unset
 from any2vec.data.vocab.found_texts import integer_keys, integer_rows, string_rows
 from any2vec.data.vocab.vocabulary import Keys
@@ -64,6 +66,10 @@ def read_object(source: Any, options: GraphOptions) -> GivenEdges:
     source = list(source) if isinstance(source, Iterator) else source
     if isinstance(source, list) and all(isinstance(pair, (tuple, list)) and len(pair) in (2, 3) for pair in source):
         return _from_pairs(source, options)
+    if isinstance(source, list) and source and all(map(is_table, source)):
+        raise InputError(
+            f"A graph is read from one table, got a list of {len(source)}; join them (pandas.concat, polars.concat)."
+        )
     raise InputError(
         f"A graph cannot be made of {type(source).__name__}; give a path, a table (a frame, a dict of columns), a "
         "SciPy sparse matrix, a NetworkX graph, a PyG Data, a tuple of arrays (src, dst[, weight]), an edge_index, an "
@@ -146,7 +152,7 @@ def _ids(column: Any, name: str) -> np.ndarray:
         if all(-(1 << 63) <= item < 1 << 63 for item in values.flat):
             return values.astype(np.int64)
         return values
-    if values.dtype.kind == "O" and any(item is None or isinstance(item, float) for item in values.flat):
+    if values.dtype.kind == "O" and any(is_missing(item) or isinstance(item, float) for item in values.flat):
         raise DataError(f"{name} holds an id that is missing or a fraction; ids are integers or strings.")
     if values.dtype.kind not in "iUSO" and len(values):
         raise DataError(f"{name} holds ids of type {values.dtype}; ids are integers or strings.")
@@ -210,6 +216,8 @@ def _check_nodes(num_nodes: int, num_edges: int, name: str) -> None:
 def _from_networkx(graph: Any, options: GraphOptions) -> GivenEdges:
     name = "The NetworkX graph"
     nodes = list(graph.nodes)
+    if count := sum(map(is_missing, nodes)):
+        raise DataError(f"{name} has {count:,} empty values among its nodes; fill or drop them.")
     are_integers = all(isinstance(node, (int, np.integer)) and not isinstance(node, bool) for node in nodes)
     if are_integers:
         nodes.sort()

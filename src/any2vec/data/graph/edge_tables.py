@@ -1,4 +1,4 @@
-"""Edges in the columns of Parquet, Arrow and Feather files, and of tables in memory."""
+"""Edges in the columns of Parquet, Arrow, Feather and JSON Lines, and of tables in memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.graph.edge_list import ends_and_weight
+from any2vec.data.graph.edge_list import edge_notes, ends_and_weight
 from any2vec.data.graph.edge_objects import checked_weights
 from any2vec.data.graph.given_edges import GivenEdges
 from any2vec.data.io.arrow import TableReader, is_text, pa
@@ -15,11 +15,13 @@ from any2vec.data.vocab.found_texts import integer_rows, string_rows
 from any2vec.errors import DataError
 
 _BATCH_ROWS = 1 << 20
+_MOST_GUESSED = 4
+"""columns among which the first two are ends without bearing their names: beside both a weight and a time"""
 
 
 def read_table(source: Any, form: str | None, options: GraphOptions) -> GivenEdges:
-    """The edges of the columns that the options name, else src and dst by their usual names (or the first two), and
-    weight where there is one of that name.
+    """The edges of the columns that the options name, else src and dst by their usual names (or the first two of
+    four at most), and weight where there is one of that name.
 
     source: a file of that form, or (None) a table in memory.
 
@@ -43,23 +45,30 @@ def read_table(source: Any, form: str | None, options: GraphOptions) -> GivenEdg
     if len(chosen) == 3:
         weights = checked_weights(columns[chosen[2]].to_numpy(), len(src), name, options)
     ignored = len(table.names) - len(chosen)
-    return GivenEdges(src, dst, weights, keys, options.directed, name, ignored)
+    weight = ends_and_weight(table.names, name, options)[1]
+    notes = edge_notes(table.names, [*chosen[:2], *([weight] if weight else [])], weights is not None, options)
+    return GivenEdges(src, dst, weights, keys, options.directed, name, ignored, notes=notes)
 
 
 def choose_columns(schema: Any, name: str, options: GraphOptions) -> list[str]:
     """The columns of sources, targets and, where they are read, weights.
 
     Raises:
-        DataError: there are none, or of the wrong type. InputError: an option is for text.
+        DataError: there are none, or of the wrong type, or it may be a matrix. InputError: an option is for text.
     """
     check_unset(options, LINE_OPTIONS, f"{name} is a table")
     names = list(schema.names)
-    if len(names) != len(set(names)):
-        raise DataError(f"{name} has two columns of the same name; rename one.")
     if len(names) < 2:
         raise DataError(f"{name} has {len(names)} column; an edge needs two: src and dst.")
     named, weight = ends_and_weight(names, name, options)
+    if not named and len(names) > _MOST_GUESSED:
+        raise DataError(
+            f"{name} has {len(names):,} columns, without the usual names of both ends; name them, use_columns "
+            "(--use-columns src,dst), or give a matrix as a NetworkX graph or a SciPy sparse adjacency."
+        )
     ends = named or names[:2]
+    if twice := next((one for one in (*ends, weight) if names.count(one) > 1), None):
+        raise DataError(f"{name} has two columns named {twice!r}; rename one.")
     for column in ends:
         kind = schema.field(column).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -28,12 +28,14 @@ class GivenEdges:
     """for messages"""
     ignored_columns: int = 0
     header: str = ""
+    notes: Sequence[str] = ()
+    """on how they were read, for the user"""
 
     def graph(self) -> Graph:
         """As `build_graph`."""
         return build_graph(
             self.src_M, self.dst_M, self.weight_M, self.keys, is_directed=self.is_directed, name=self.name,
-            ignored_columns=self.ignored_columns, header=self.header,
+            ignored_columns=self.ignored_columns, header=self.header, notes=self.notes,
         )  # fmt: skip
 
     def shares(self) -> np.ndarray:

@@ -9,7 +9,7 @@ On disk, a folder:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,8 @@ class GraphReport:
     """columns of the edge list that were not read"""
     header: str = ""
     """the first line of the edge list, where it was taken as a header"""
+    notes: list[str] = field(default_factory=list)
+    """sentences for the user on how it was read"""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -76,7 +78,7 @@ class Graph:
         return self._rows.get(str(key))
 
     def save(self, folder: Path | str, overwrite: bool = False) -> None:
-        """Write the graph to `folder`, atomically.
+        """Write the graph to `folder`, atomically; overwrite: where a graph stands.
 
         Raises:
             StorageError: the folder is taken or cannot be written.
@@ -102,7 +104,7 @@ class Graph:
         arrays = {name: open_array(folder, name, kind, mode="c") for name, kind in _ARRAYS.items()}
         indptr, indices, offsets = arrays["indptr"], arrays["indices"], arrays["offsets"]
         try:
-            names = {field.name for field in fields(GraphReport)}
+            names = {one.name for one in fields(GraphReport)}
             report = GraphReport(**{name: value for name, value in meta["report"].items() if name in names})
         except (KeyError, TypeError, AttributeError):
             raise damaged from None
@@ -145,6 +147,7 @@ def build_graph(
     name: str,
     ignored_columns: int = 0,
     header: str = "",
+    notes: Sequence[str] = (),
 ) -> Graph:
     """The graph of the edges src -> dst, int32 (E,) rows of `keys`; weights float32 (E,), finite and > 0, or None.
 
@@ -184,6 +187,7 @@ def build_graph(
         is_weighted=len(csr.weights) > 0,
         ignored_columns=ignored_columns,
         header=header,
+        notes=list(notes),
     )
     return Graph(csr, keys, is_directed, report)
 

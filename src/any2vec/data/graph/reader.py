@@ -12,7 +12,17 @@ import numpy as np
 from any2vec.data.graph.edge_list import EdgeForm, EdgeReader
 from any2vec.data.graph.given_edges import GivenEdges
 from any2vec.data.graph.graph import MAX_NODES, Graph
-from any2vec.data.io.files import STDIN, content_hash, display, expand_inputs, form_of, is_regular, is_table
+from any2vec.data.io.files import (
+    STDIN,
+    TABLES,
+    content_hash,
+    display,
+    expand_inputs,
+    is_regular,
+    is_table,
+    table_form,
+)
+from any2vec.data.notes import is_csv
 from any2vec.data.options import LINE_OPTIONS, GraphOptions, ProgressCall, check_unset
 from any2vec.data.vocab.found_texts import integer_keys
 from any2vec.errors import DataError, InputError, StorageError
@@ -21,8 +31,8 @@ from any2vec.types import Stage, as_reading
 if TYPE_CHECKING:
     from any2vec.data.graph.graph import Graph
 
-READER_VERSION = 5
-"""counts up when the same bytes would give another graph, so that caches are not trusted"""
+READER_VERSION = 7
+"""counts up when the same bytes would give another graph or report, so that caches are not trusted"""
 
 
 def read_graph(
@@ -34,12 +44,12 @@ def read_graph(
 ) -> Graph:
     """Read a graph; one that was read from a file before is found in the cache (by content and options).
 
-    source: a file: edge list (plain, gz, zst, xz; `-`: standard input), Parquet, Arrow or Feather (columns src, dst[,
-    weight] or of their usual names, else the first two; or as the options name them), Matrix Market (.mtx); a folder
-    that `Graph.save` wrote; a table in memory (pandas, Polars, Arrow, a Dataset of Hugging Face, a dict of columns;
-    columns as of a file); a SciPy sparse matrix; a NetworkX graph; a PyG `Data`; a tuple of arrays (src, dst[,
-    weight]); an edge_index (2, num_edges), an array of which may not be (2, 2) or (2, 3); an array (num_edges, 2 or 3);
-    pairs.
+    source: a file: edge list (plain, gz, zst, xz; `-`: standard input), Parquet, Arrow, Feather or JSON Lines (columns
+    src, dst[, weight] or of their usual names, else the first two of four at most; or as named), Matrix Market
+    (.mtx); a folder that `Graph.save` wrote; a table in memory (pandas, Polars, Arrow, a Dataset of Hugging Face, a
+    dict of columns; columns as of a file); a SciPy sparse matrix; a NetworkX graph; a PyG `Data`; a tuple of arrays
+    (src, dst[, weight]); an edge_index (2, num_edges), an array of which may not be (2, 2) or (2, 3); an array
+    (num_edges, 2 or 3); pairs.
 
     Edge lists: spaces around fields, and with tab, comma or semicolon double quotes around them, are dropped, blank and
     comment lines skipped; a header is guessed when the first line's ids (or weight) are no numbers but the following
@@ -50,7 +60,8 @@ def read_graph(
     unless every edge is given in both directions with the same weight. Self-loops are kept once. A graph of NetworkX
     that is directed stays so.
 
-    progress: called with (bytes read, bytes in all or None). Memory O(bytes of the unpacked file + edges).
+    cache_dir: None: the user's cache. progress: called with (bytes read, bytes in all or None). Memory O(bytes of the
+    unpacked file + edges).
 
     Raises:
         DataError: the source is missing, unreadable, empty, damaged, binary, or an edge is not legal: file and line.
@@ -114,7 +125,7 @@ def _read_file(name: str, options: GraphOptions, cache_dir: Path | str | None, p
     if name == STDIN or not is_regular(name):
         return _parse(name, options, progress).graph()
     cache = Cache("graphs", Graph.open, cache_dir)
-    path = cache.place(FORMAT, VERSION, READER_VERSION, asdict(options), _form(name), content_hash(name))
+    path = cache.place(FORMAT, VERSION, READER_VERSION, asdict(options), _form(name), is_csv(name), content_hash(name))
 
     def make(path: Path) -> Graph:
         graph = _parse(name, options, progress).graph()
@@ -126,15 +137,15 @@ def _read_file(name: str, options: GraphOptions, cache_dir: Path | str | None, p
 
 
 def _form(name: str) -> str:
-    """parquet, arrow, array, mtx or text, by suffix and first bytes."""
+    """parquet, arrow, jsonl, array, mtx or text, by suffix and first bytes."""
     stem = Path(name)
     suffix = (stem.with_suffix("") if stem.suffix.lower() in (".gz", ".zst", ".xz") else stem).suffix.lower()
-    return "mtx" if suffix == ".mtx" and is_regular(name) else form_of(name)
+    return "mtx" if suffix == ".mtx" and is_regular(name) else table_form(name)
 
 
 def _parse(name: str, options: GraphOptions, progress: ProgressCall | None) -> GivenEdges:
     form = _form(name)
-    if form in ("parquet", "arrow"):
+    if form in TABLES:
         from any2vec.data.graph.edge_tables import read_table
 
         return read_table(name, form, options)

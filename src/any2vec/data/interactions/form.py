@@ -7,13 +7,16 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import NamedTuple
 
-from any2vec.data.graph.edge_list import guess_delimiter
+from any2vec.data.graph.edge_list import guess_delimiter, is_number
 from any2vec.data.interactions.options import InteractionOptions
+from any2vec.data.notes import columns_notes, first_line_notes
 from any2vec.data.options import DELIMITERS, chosen_columns, usual_columns
 from any2vec.errors import DataError
 
 Words = tuple[Collection[str], Collection[str], Collection[str]]
 """usual names of columns of users, of items and of weights, in small letters"""
+_MOST_GUESSED = 4
+"""columns among which a user or an item is taken by its place: beside both a weight and a time"""
 
 
 class Form(NamedTuple):
@@ -26,6 +29,8 @@ class Form(NamedTuple):
     chosen: tuple[int, ...] = (0, 1)
     by_place: bool = False
     """nobody has named the columns"""
+    notes: tuple[str, ...] = ()
+    """on how they are read, for the user"""
 
 
 def form_of_text(
@@ -68,12 +73,20 @@ def form_of_text(
     if by_place and len(fields) == 3 and _are_weights([row[2] for row in rows if len(row) == 3]):
         chosen = names
     chosen = chosen[:2] if pairs_only else chosen
-    return Form(mark, tuple(names), has_header, tuple(map(names.index, chosen)), by_place)
+    notes = interaction_notes(names, chosen, words, options.use_columns)
+    if not has_header and options.header is None:
+        places = [names.index(one) for one in chosen[:2]]
+        notes += tuple(first_line_notes([[row[at] for at in places] for row in rows if len(row) == len(fields)], where))
+    return Form(mark, tuple(names), has_header, tuple(map(names.index, chosen)), by_place, notes)
 
 
 def columns_by_name(names: list[str], where: str, words: Words, use_columns: str | None) -> list[str]:
     """The columns of users, items and, where one bears such a name, weights; of users and items the first that are
-    left where none bears a usual name."""
+    left where none bears a usual name.
+
+    Raises:
+        DataError: it has too few columns, not those that are asked for, or so many that it may be a matrix.
+    """
     if chosen := chosen_columns(use_columns, names, where):
         return chosen
     user, item, weight = usual_columns(names, *words)
@@ -83,7 +96,22 @@ def columns_by_name(names: list[str], where: str, words: Words, use_columns: str
         beside = f" beside {weight}" if weight else ""
         noun = "column" if len(names) == 1 else "columns"
         raise DataError(f"{where} has {len(names)} {noun}; an interaction needs two{beside}: user and item.")
+    if len(names) > _MOST_GUESSED and not (user and item):
+        lacking = " and ".join(side for side, name in (("user", user), ("item", item)) if not name)
+        raise DataError(
+            f"{where} has {len(names):,} columns and none with a usual name of {lacking}; name both, use_columns "
+            "(--use-columns user,item), give a matrix of users by items as a SciPy sparse one, and say lists (--lists) "
+            "of lines with a user and all its items."
+        )
     return [*found, *([weight] if weight else [])]
+
+
+def interaction_notes(
+    names: list[str], chosen: list[str], words: Words, use_columns: str | None
+) -> tuple[str, ...]:  # fmt: skip
+    """As `columns_notes`, of users, items and, if any, weights."""
+    usual = dict(zip(("user", "item", "weight"), words, strict=True))
+    return tuple(columns_notes(names, chosen, usual, use_columns))
 
 
 def _places(count: int) -> list[str]:
@@ -136,9 +164,9 @@ def _is_header(rows: list[list[str]], where: str, words: Words, is_certain: bool
     if named.intersection(users) and named.intersection(items):
         return True
     are_numbers = [
-        bool(following) and all(len(row) > at and _is_number(row[at]) for row in following) for at in range(len(first))
+        bool(following) and all(len(row) > at and is_number(row[at]) for row in following) for at in range(len(first))
     ]
-    if any(map(_is_number, first)):
+    if any(map(is_number, first)):
         return False
     if all(are_numbers[:2]) or any(are_numbers[2:]):
         return True
@@ -154,17 +182,9 @@ def _is_header(rows: list[list[str]], where: str, words: Words, is_certain: bool
 
 def _are_weights(fields: list[str]) -> bool:
     """Whether the third of three columns without names is one of weights: numbers, and no times."""
-    return all(map(_is_number, fields)) and not are_times(min(map(float, fields)))
+    return all(map(is_number, fields)) and not are_times(min(map(float, fields)))
 
 
 def are_times(smallest: float) -> bool:
     """Whether numbers from here on are seconds since 1970, of March 1973 or later."""
     return smallest >= 1e8
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True

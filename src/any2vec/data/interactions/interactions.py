@@ -6,7 +6,7 @@ Letters: U users, I items, E pairs of a user and an item.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ class InteractionReport:
     weighted: bool = False
     header: str = ""
     """the first line of a text that was taken as one"""
+    notes: list[str] = field(default_factory=list)
+    """sentences for the user on how they were read"""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -86,7 +88,7 @@ class Interactions:
         return np.repeat(np.arange(len(self.users), dtype=np.int32), np.diff(self.indptr))
 
     def of_users(self, user_B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(indptr int64 (B + 1,), items int32): those of some users by row, as `indptr` and `item_E` are of all."""
+        """(indptr int64 (B + 1,), items int32) of some users by row, user_B, as `indptr` and `item_E` are of all."""
         start_B, stop_B = self.indptr[user_B], self.indptr[user_B + 1]
         indptr_B = np.concatenate([np.zeros(1, np.int64), np.cumsum(stop_B - start_B)])
         return indptr_B, self.item_E[positions_in(start_B, stop_B)]
@@ -135,7 +137,7 @@ def read_interactions(
     """Read interactions.
 
     source: files of text (plain, gz, zst, xz; `-`: standard input) with a row for each user and item, or with a line
-    for each user (`lists`); Parquet, Arrow, Feather; a table in memory (pandas, Polars, Arrow, a dict of columns); a
+    for each user (`lists`); Parquet, Arrow, JSON Lines; a table in memory (pandas, Polars, Arrow, a dict of columns); a
     SciPy sparse matrix (users, items), whose values are weights; a list of (user, item) or (user, item, weight), an
     array or tensor of those. Pairs that come more than once are merged, their weights added up: 1 each by default.
 
@@ -165,6 +167,7 @@ def read_interactions(
     rows: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     weights: list[np.ndarray] = []
     ignored, comments, integers, is_weighted, header = 0, 0, np.ones(2, bool), False, ""
+    notes: dict[str, None] = {}
     for found in _columns(source, options, progress, is_of_training, pairs_only):
         for side, texts in enumerate((found.users, found.items)):
             rows[side].append(names[side].rows_of(texts))
@@ -173,6 +176,7 @@ def read_interactions(
         integers &= found.are_integers
         ignored, comments = max(ignored, found.ignored_columns), comments + found.comments
         header = header or found.header
+        notes |= dict.fromkeys(found.notes)
     if not weights:
         raise DataError("There are no interactions; give at least one.")
     user_M, item_M, weight_M = (np.concatenate(part) for part in (*rows, weights))
@@ -183,7 +187,7 @@ def read_interactions(
     is_known = (user_M >= 0) & (item_M >= 0)
     return _built(
         user_M[is_known], item_M[is_known], weight_M[is_known], keys[0], keys[1], is_weighted,
-        unknown=int((~is_known).sum()), ignored_columns=ignored, comments=comments, header=header,
+        unknown=int((~is_known).sum()), ignored_columns=ignored, comments=comments, header=header, notes=[*notes],
     )  # fmt: skip
 
 

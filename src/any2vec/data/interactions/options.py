@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from any2vec.checks import plain_fields
 from any2vec.data.options import check_comment, check_delimiter, joined_columns
 from any2vec.errors import InputError
 
@@ -30,9 +31,10 @@ class InteractionOptions:
     comment: str | None = None
     """characters that start a comment line; by default #"""
     use_columns: str | None = None
-    """user,item[,weight], names or numbers from 1; by default by name, else the first"""
+    """user,item[,weight], names or numbers from 1; by default by name, else the first of four at most"""
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         check_delimiter(self.delimiter)
         check_comment(self.comment)
         object.__setattr__(self, "use_columns", joined_columns(self.use_columns, "user,item or user,item,weight"))

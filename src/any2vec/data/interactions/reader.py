@@ -12,16 +12,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from any2vec.data.graph.edge_list import first_lines, text_blocks
-from any2vec.data.interactions.form import Form, are_times, columns_by_name, form_of_text
+from any2vec.data.interactions.form import Form, are_times, columns_by_name, form_of_text, interaction_notes
 from any2vec.data.interactions.options import InteractionOptions
-from any2vec.data.io.files import display, expand_inputs, form_of, is_table, whole_lines, without_comments
+from any2vec.data.io.files import (
+    TABLES,
+    check_no_objects,
+    display,
+    expand_inputs,
+    is_table,
+    table_form,
+    whole_lines,
+    without_comments,
+)
 from any2vec.data.options import ProgressCall, columns_there
 from any2vec.data.vocab.user_keys import text_of
 from any2vec.errors import DataError, InputError
 
 USERS = {"user", "user_id", "userid", "uid", "u", "customer", "customer_id", "visitor", "visitorid", "session"}
 ITEMS = {"item", "item_id", "itemid", "iid", "i", "product", "product_id", "movie", "movie_id", "movieid", "article",
-         "article_id", "track", "artist", "book", "isbn", "business_id", "asin", "parent_asin"}  # fmt: skip
+         "article_id", "track", "artist", "book", "book_id", "isbn", "business_id", "asin", "parent_asin"}  # fmt: skip
 WEIGHTS = {"weight", "count", "counts", "plays", "quantity", "confidence"}
 """names of columns, in small letters"""
 _PIECE = 1 << 24
@@ -45,6 +54,8 @@ class Columns(NamedTuple):
     """lines of comments, left out"""
     header: str = ""
     """the first line, where it is one"""
+    notes: tuple[str, ...] = ()
+    """on how they were read, for the user"""
 
 
 def columns_of(
@@ -56,8 +67,8 @@ def columns_of(
     if isinstance(source, str | Path) or is_files:
         texts = _Texts(options, progress, pairs_only)
         for name in expand_inputs(source):
-            form = form_of(name)
-            if form in ("parquet", "arrow"):
+            form = table_form(name)
+            if form in TABLES:
                 yield from _of_table(name, form, options, is_of_training, pairs_only)
             elif form == "array":
                 raise InputError(f"{name} is an array; interactions in arrays are given in Python.")
@@ -86,6 +97,7 @@ class _Texts:
             text, left_out = without_comments(whole, marks)
             comments, is_first = comments + left_out, form is None
             if form is None and (said := first_lines(np.frombuffer(text, np.uint8), "")):
+                check_no_objects(said[0], name)
                 form = form_of_text(
                     said, display(name), self.options, (USERS, ITEMS, WEIGHTS), self._with_header, self.pairs_only
                 )  # fmt: skip
@@ -94,7 +106,7 @@ class _Texts:
             if form is not None:
                 lists = self.options.lists
                 found = _of_lists(text, name, form.mark) if lists else _of_lines(text, name, form, lines, is_first)
-                yield found._replace(comments=comments, header=header)
+                yield found._replace(comments=comments, header=header, notes=form.notes)
                 comments = 0
             lines += text.count(b"\n")
         if form is None:
@@ -174,6 +186,7 @@ def _of_table(
     if by_place and _is_of_numbers(table.schema.field(2).type):
         chosen = table.names
     chosen = chosen[:2] if pairs_only else chosen
+    notes = interaction_notes(table.names, chosen, (USERS, ITEMS, WEIGHTS), asked)
     for batch in table.batches(chosen, _TABLE_ROWS):
         for column, values in batch.items():
             if values.null_count:
@@ -192,7 +205,7 @@ def _of_table(
             if by_place:
                 _check_no_times(weights, table.name)
         integers = pa.types.is_integer(kinds[0]), pa.types.is_integer(kinds[1])
-        yield Columns(users, items, weights, integers, len(table.names) - len(chosen))
+        yield Columns(users, items, weights, integers, len(table.names) - len(chosen), notes=notes)
 
 
 def _of_rows(source: Any) -> Columns:
@@ -223,10 +236,11 @@ def _of_rows(source: Any) -> Columns:
 
 def checked_weights(weight_M: np.ndarray, where: str, advice: str = "") -> np.ndarray:
     """float32. Raises DataError for one that is not above 0, or no finite number."""
-    found = weight_M.astype(np.float32)
+    with np.errstate(over="ignore", under="ignore"):  # which are wrong, and told
+        found = weight_M.astype(np.float32)
     wrong = ~(np.isfinite(found) & (found > 0))
     if wrong.any():
-        said = f"{where} has the weight {weight_M[np.argmax(wrong)]:g}; weights are finite and above 0."
+        said = f"{where} has the weight {weight_M[np.argmax(wrong)]:g}; weights are finite and above 0, as float32."
         raise DataError(f"{said} {advice[:1].upper()}{advice[1:]}".rstrip())
     return found
 

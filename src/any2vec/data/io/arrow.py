@@ -1,4 +1,4 @@
-"""The one door to pyarrow: columns of Parquet, Arrow and Feather files and of tables in memory, and delimited text.
+"""The one door to pyarrow: columns of files (Parquet, Arrow, Feather, JSON Lines) and of tables in memory, and text.
 
 Import it where columns are read, not before: pyarrow is heavy.
 """
@@ -15,7 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from any2vec.checks import is_missing
 from any2vec.data.io.files import display, is_table
+from any2vec.data.io.json_lines import check_objects, pieces_of
 from any2vec.errors import Any2VecError, DataError
 
 __all__ = [
@@ -109,7 +111,7 @@ class TableReader:
 
     Args:
         source: a file, or a table in memory (see `files.is_table`).
-        form: of a file: parquet or arrow.
+        form: of a file, one of `files.TABLES`.
         error: the class of what is raised where it is damaged, or no table.
     """
 
@@ -117,9 +119,13 @@ class TableReader:
         self.name = display(source)
         """for messages"""
         self._source, self._form, self._error = source, form, error
+        self._mixed: dict[str, str] = {}
+        """columns of a table in memory whose values make no array, refused where they are read: types of the values"""
         with self.errors():
             if form is None:
-                self._source = _reader_of(source, self.name, error)
+                self._source = _reader_of(source, self.name, error, self._mixed)
+            elif form == "jsonl":
+                self._source = _JsonLines(source, error)
             with self._opened() as (schema, _):
                 self.schema, self.names = schema, list(schema.names)
 
@@ -133,6 +139,11 @@ class TableReader:
         for column in columns:
             if self.names.count(column) > 1:
                 raise self._error(f"{self.name} has two columns named {column!r}; rename one.")
+            if column in self._mixed:
+                raise self._error(
+                    f"{self.name} has a column {column} of {self._mixed[column]}, which cannot be read; make all "
+                    "of its values strings (of pandas .astype(str)), or all numbers."
+                )
         with self.errors(), self._opened() as (_, read), closing(read(columns, num_rows)) as batches:  # type: ignore[type-var]
             for batch in batches:
                 whole = {column: _checked(batch.column(batch.schema.get_field_index(column))) for column in columns}
@@ -144,6 +155,8 @@ class TableReader:
         """Its schema, and what reads batches."""
         if self._form is None:
             yield self._source.schema, lambda columns, _: (batch.select(columns) for batch in self._source)
+        elif self._form == "jsonl":
+            yield self._source.schema, lambda columns, _: self._source.batches(columns)
         elif self._form == "parquet":
             with parquet().ParquetFile(self._source) as file:
                 yield file.schema_arrow, lambda columns, num_rows: file.iter_batches(num_rows, columns=columns)
@@ -159,19 +172,23 @@ class TableReader:
                 yield file.schema, lambda columns, num_rows: batches
 
 
-def _reader_of(source: Any, name: str, error: type[Any2VecError]) -> Any:
-    """A RecordBatchReader of a table in memory."""
+def _reader_of(source: Any, name: str, error: type[Any2VecError], mixed: dict[str, str]) -> Any:
+    """A RecordBatchReader of a table in memory. mixed: gets the columns whose values make no array, and their
+    types; they come without values."""
     if isinstance(source, Mapping):
         if tables := [key for key, value in source.items() if is_table(value)]:
             raise error(f"{name} holds several tables: {', '.join(tables)}; give one of them, data[{tables[0]!r}].")
-        columns = {key: _column(values) for key, values in source.items()}
+        columns = {key: _column_or_nulls(key, values, mixed) for key, values in source.items()}
         if len(lengths := {key: len(column) for key, column in columns.items()}) and len({*lengths.values()}) > 1:
             found = ", ".join(f"{key} {length:,}" for key, length in lengths.items())
             raise error(f"{name} has columns of different lengths: {found}; give each row all of them.")
         return pa.table(columns).to_reader()
     if isinstance(source, list):
         names = dict.fromkeys(key for row in source for key in row)
-        return pa.table({key: pa.array([row.get(key) for row in source]) for key in names}).to_reader()
+        columns = {key: _column_or_nulls(key, [row.get(key) for row in source], mixed) for key in names}
+        return pa.table(columns).to_reader()
+    if hasattr(source, "iloc"):
+        return _without_index(_reader_of_frame(source, mixed))
     if hasattr(source, "__arrow_c_stream__"):
         return _without_index(pa.RecordBatchReader.from_stream(source))
     if hasattr(source, "__arrow_c_array__"):
@@ -191,6 +208,28 @@ def _without_index(reader: Any) -> Any:
         return reader
     schema = pa.schema([reader.schema.field(name) for name in kept])
     return pa.RecordBatchReader.from_batches(schema, (batch.select(kept) for batch in reader))
+
+
+def _reader_of_frame(frame: Any, mixed: dict[str, str]) -> Any:
+    """Of pandas, whose frames make a stream only where all their columns make arrays, and have names of their own."""
+    try:
+        return pa.RecordBatchReader.from_stream(frame)
+    except Exception:  # of a column that may be read by nobody
+        index = frame.index
+        levels = [] if type(index).__name__ == "RangeIndex" else [one for one in index.names if one is not None]
+        columns = [(str(name), frame.iloc[:, at]) for at, name in enumerate(frame.columns)]
+        columns += [(str(level), index.get_level_values(level)) for level in levels]
+        arrays = [_column_or_nulls(name, values, mixed) for name, values in columns]
+        return pa.Table.from_arrays(arrays, [name for name, _ in columns]).to_reader()
+
+
+def _column_or_nulls(name: str, values: Any, mixed: dict[str, str]) -> Any:
+    """As `_column`; nulls for values that make no array, whose types `mixed` gets."""
+    try:
+        return _column(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        mixed[name] = " and ".join(sorted({type(one).__name__ for one in values if not is_missing(one)}))
+        return pa.nulls(len(values), pa.large_string())
 
 
 def _column(values: Any) -> Any:
@@ -225,6 +264,55 @@ def _checked(values: Any) -> Any:
             values = values.cast(pa.large_list(item))
     values.validate(full=True)
     return values
+
+
+class _JsonLines:
+    """A file, plain or packed; `schema` has all its columns, with types that hold for each line. What looks like times
+    is text. Memory O(piece).
+
+    Raises:
+        DataError: the file is empty or damaged. error: a line is no JSON object, or a column has values of two types.
+    """
+
+    def __init__(self, file: str, error: type[Any2VecError]) -> None:
+        self._file, self._name, self._error = str(file), display(file), error
+        self.schema = pa.schema([])
+        for lines, piece in pieces_of(self._file, error):
+            check_utf8(piece, self._name)
+            check_objects(piece, lines, self._name, error)
+            found = self._table(piece, lines, None).schema
+            found = pa.schema([(field.name, _without_times(field.type)) for field in found])
+            with self._errors(lines):
+                self.schema = pa.unify_schemas([self.schema, found], promote_options="permissive")
+
+    def batches(self, columns: list[str]) -> Iterator[Any]:
+        """Record batches of these columns; null: a line lacks it."""
+        wanted = pa.schema([self.schema.field(column) for column in columns])
+        for lines, piece in pieces_of(self._file, self._error):
+            yield from self._table(piece, lines, wanted).to_batches()
+
+    def _table(self, piece: bytes, lines: int, schema: Any) -> Any:
+        """schema: of the columns that are read; None: all, as they seem to be."""
+        import pyarrow.json
+
+        other = "infer" if schema is None else "ignore"
+        with self._errors(lines):
+            return pyarrow.json.read_json(
+                pa.BufferReader(piece),
+                pyarrow.json.ReadOptions(use_threads=False, block_size=len(piece) + 1),
+                pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=other),
+            )
+
+    def _errors(self, lines: int) -> Any:
+        what = f"{self._name} cannot be read from line {lines + 1:,} on"
+        return arrow_errors(what, self._error, "give each column values of one type.")
+
+
+def _without_times(kind: Any) -> Any:
+    """A type with text in the place of times, which pyarrow makes of strings like 2026-01-31."""
+    if is_list(kind):
+        return pa.list_(_without_times(kind.value_type))
+    return pa.string() if pa.types.is_timestamp(kind) else kind
 
 
 # ---- delimited text -----------------------------------------------------------------------------------------------
@@ -303,8 +391,8 @@ def kind_of(column: Any) -> str:
     return "dense" if pa.types.is_floating(kind) else "multi_valued" if is_list(kind) else "categorical"
 
 
-def columns_of(table: Any) -> dict[str, Any]:
-    """The columns of a table in memory, by name. Raises DataError as `TableReader`."""
-    reader = TableReader(table, None)
+def columns_of(table: Any, form: str | None = None) -> dict[str, Any]:
+    """The columns of a table in memory, or of a file of that form, by name. Raises DataError as `TableReader`."""
+    reader = TableReader(table, form)
     batches = list(reader.batches(reader.names, 1 << 16))
     return {name: pa.chunked_array([batch[name] for batch in batches]) for name in (reader.names if batches else ())}

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from any2vec.errors import Any2VecError, DataError
+from any2vec.errors import Any2VecError, DataError, InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +30,8 @@ PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc", ".arrows")
 """suffixes of files of columns"""
 RECORDS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
 """suffix of a text of records -> its form"""
+TABLES = ("parquet", "arrow", "jsonl")
+"""forms of files that `arrow.TableReader` reads"""
 _RAW_BYTES = 1 << 18
 _T = TypeVar("_T")
 
@@ -102,15 +104,36 @@ def form_of(name: str) -> str:
 
 def text_form(name: str) -> str:
     """As `form_of`, of what words are read from: text of records is csv, tsv or jsonl, by its suffix, packed or not."""
-    form, path = form_of(name), Path(name)
-    if form != "text" or name == STDIN:
-        return form
-    return RECORDS.get((path.with_suffix("") if path.suffix.lower() in _SUFFIX else path).suffix.lower(), form)
+    form = form_of(name)
+    return form if form != "text" or name == STDIN else _records_by_suffix(name) or form
+
+
+def _records_by_suffix(name: str) -> str | None:
+    """csv, tsv, jsonl or none, packed or not."""
+    path = Path(name)
+    return RECORDS.get((path.with_suffix("") if path.suffix.lower() in _SUFFIX else path).suffix.lower())
+
+
+def table_form(name: str) -> str:
+    """As `form_of`, of what edges, triples, interactions and clicks are read from: JSON Lines are jsonl, by the suffix
+    of a regular file."""
+    form = text_form(name)
+    return "text" if form in ("csv", "tsv") or (form == "jsonl" and not is_regular(name)) else form
+
+
+def check_no_objects(line: bytes, name: str) -> None:
+    """DataError where the first line of a text that is read by delimiters begins a JSON object."""
+    if re.match(rb'\s*\[?\s*\{\s*"', line):
+        is_named = _records_by_suffix(name) == "jsonl"
+        raise DataError(
+            f"{display(name)} holds JSON objects, which no delimiter splits; write them as CSV or Parquet"
+            + ("." if is_named else ", or one on each line of a file named .jsonl, whose columns are read by name.")
+        )
 
 
 def is_table(source: Any) -> bool:
     """Whether it is a table in memory: of any library that offers the Arrow PyCapsule interface, a Dataset of Hugging
-    Face, a dict of columns, or a list of dicts, its rows."""
+    Face, a dict of columns, or a list of dicts, its rows. InputError for a LazyFrame, which has no rows yet."""
     if isinstance(source, Mapping) and not hasattr(source, "tocoo"):  # which a sparse matrix by keys has
         sized = (hasattr(column, "__len__") and not isinstance(column, str) for column in source.values())
         return bool(source) and all(isinstance(key, str) for key in source) and all(sized)
@@ -118,6 +141,8 @@ def is_table(source: Any) -> bool:
         return bool(source) and all(isinstance(row, Mapping) for row in source)
     if all(hasattr(source, name) for name in ("with_format", "column_names", "iter")):
         return True
+    if hasattr(source, "collect") and hasattr(source, "collect_schema"):
+        raise InputError(f"A {type(source).__name__} has no rows before it is collected; give its .collect().")
     is_column = any(hasattr(source, name) for name in ("tolist", "to_list", "to_pylist"))
     if is_column and not any(hasattr(source, name) for name in ("columns", "column_names", "schema")):
         return False  # a Series, an Array: they offer the interface, too

@@ -61,7 +61,7 @@ class Corpus:
 
     @classmethod
     def open(cls, path: Path | str) -> Corpus:
-        """Open a corpus folder, memory-mapped; sizes are checked, token values are not.
+        """Open the corpus folder `path`, memory-mapped; sizes are checked, token values are not.
 
         Raises:
             FormatError: the folder is not a corpus, is newer than this version reads, or is damaged.

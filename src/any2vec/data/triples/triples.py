@@ -13,17 +13,26 @@ Letters: M triples.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from any2vec.data.io.files import expand_inputs, form_of, is_table
+from any2vec.checks import is_missing
+from any2vec.data.io.files import TABLES, expand_inputs, is_table, table_form
 from any2vec.data.io.storage import atomic_folder, read_meta, write_json
 from any2vec.data.options import ProgressCall, TripleOptions, chosen_columns, columns_there, usual_columns
 from any2vec.data.triples.rows import KnownRows, TripleStack, num_duplicates
-from any2vec.data.triples.text import HEADS, RELATIONS, TAILS, TripleColumns, check_full, read_triple_text
+from any2vec.data.triples.text import (
+    HEADS,
+    TAILS,
+    TripleColumns,
+    check_full,
+    named_columns,
+    read_triple_text,
+    triple_notes,
+)
 from any2vec.data.vocab.found_texts import FoundTexts
 from any2vec.data.vocab.user_keys import INTEGERS, text_of
 from any2vec.data.vocab.vocabulary import Keys, open_array
@@ -36,8 +45,6 @@ LINK = "linked"
 """the relation of edges that have none"""
 _COLUMNS = ("head", "relation", "tail")
 _KEYS = ("entity", "relation")
-_MISSING = ("NAType", "NaTType")
-"""types of pandas, of values that are missing"""
 _TABLE_ROWS = 1 << 20
 """of a table that are read at a time"""
 
@@ -56,6 +63,8 @@ class TripleReport:
     """statements of N-Triples whose object is no entity, left out"""
     comments: int = 0
     """lines of comments, left out"""
+    notes: list[str] = field(default_factory=list)
+    """sentences for the user on how they were read"""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -96,7 +105,7 @@ class Triples:
         return np.bincount(np.concatenate([self.head, self.tail]), minlength=len(self.entities))
 
     def save(self, folder: Path | str, overwrite: bool = False) -> None:
-        """Write the triples to `folder`, atomically.
+        """Write the triples to `folder`, atomically; overwrite: where triples stand.
 
         Raises:
             StorageError: the folder is taken or cannot be written.
@@ -151,8 +160,8 @@ def read_triples(
 ) -> Triples:  # fmt: skip
     """Read triples.
 
-    source: a file: TSV, CSV or N-Triples (plain, gz, zst, xz; `-`: standard input), Parquet, Arrow or Feather (columns
-    head, relation, tail or their usual names, else the first three; or as the options name them); a folder that
+    source: a file: TSV, CSV or N-Triples (plain, gz, zst, xz; `-`: standard input), Parquet, Arrow, Feather or JSON
+    Lines (columns head, relation, tail or their usual names, else the first three; or as named); a folder that
     `Triples.save` wrote; a table in memory (pandas, Polars, Arrow, a Dataset of Hugging Face, a dict of columns); a
     list of (head, relation, tail), an array or tensor (M, 3), or a tuple of three. Those with two columns hold edges of
     one relation. Rows are in order of first appearance, heads before tails in each piece that is read.
@@ -215,10 +224,12 @@ def triple_columns(
         names = expand_inputs(str(source))
         if len(names) != 1:
             raise InputError(f"{source} names {len(names)} files; triples are read from one, so join them first.")
-        if (form := form_of(names[0])) in ("parquet", "arrow"):
+        if (form := table_form(names[0])) in TABLES:
+            if is_as_given:
+                raise InputError(f"{names[0]} is a table; give the name of the column that holds relations.")
             return _table_columns(names[0], form, options, is_of_training)
-        if options.use_columns is not None and not is_of_training:
-            raise InputError(f"use_columns is for tables, and {names[0]} is text, whose first ones are read.")
+        if options.use_columns is not None and is_as_given and not is_of_training:
+            raise InputError(f"use_columns does not go with relations that stand last in {names[0]}; leave one out.")
         return read_triple_text(names[0], options, progress, is_of_training, is_by_header=not is_as_given)
     return _table_columns(source, None, options, is_of_training) if is_table(source) else _list_columns(source)
 
@@ -227,15 +238,15 @@ def _chosen(names: list[str], name: str, use_columns: str | None) -> list[str]:
     """The columns of heads, relations and tails, or of heads and tails."""
     if chosen := chosen_columns(use_columns, names, name):
         return chosen
-    usual = usual_columns(names, HEADS, RELATIONS, TAILS)
-    if all(usual) or (usual[0] and usual[2] and len(names) == 2):
-        return list(filter(None, usual))
+    if named := named_columns(names):
+        return named
     if len(names) < 2:
         raise DataError(f"{name} has {len(names)} column; a triple has three: head, relation and tail.")
-    if usual[0] and usual[2] and [usual[0], usual[2]] != names[:3:2]:
+    head, tail = usual_columns(names, HEADS, TAILS)
+    if head and tail and [head, tail] != names[:3:2]:
         raise DataError(
-            f"{name} has heads in column {usual[0]} and tails in {usual[2]}, and no column of relations by its name; "
-            f"say which with use_columns: {usual[0]},RELATION,{usual[2]}, or {usual[0]},{usual[2]} for one relation."
+            f"{name} has heads in column {head} and tails in {tail}, and no column of relations by its name; "
+            f"say which with use_columns: {head},RELATION,{tail}, or {head},{tail} for one relation."
         )
     return names[:3]
 
@@ -249,7 +260,7 @@ def _table_columns(
     name, names = table.name, table.names
     asked = columns_there(options.use_columns, names) if is_of_training else options.use_columns
     chosen = _chosen(names, name, asked)
-    num_rows = 0
+    num_rows, notes = 0, triple_notes(names, chosen, asked)
     for batch in table.batches(chosen, _TABLE_ROWS):
         columns = []
         integers = [pa.types.is_integer(batch[column].type) for column in chosen]
@@ -262,7 +273,7 @@ def _table_columns(
                 columns.append(found.cast(pa.large_string()))
         check_full(columns, name, num_rows, chosen)
         num_rows += len(columns[0])
-        yield TripleColumns(columns, len(names) - len(chosen), are_integers=_of_sides(integers))
+        yield TripleColumns(columns, len(names) - len(chosen), are_integers=_of_sides(integers), notes=notes)
     if not num_rows:
         raise DataError(f"{name} holds no triples; give at least one.")
 
@@ -309,12 +320,8 @@ def _texts(column: list[Any]) -> list[str | None]:
     """Names as text; None for what is empty, missing, or a number with a fraction."""
     if not {*map(type, column)} <= {str, int}:
         column = [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in column]
-        column = ["" if _is_missing(name) else name for name in column]
+        column = ["" if is_missing(name) or isinstance(name, float | np.floating) else name for name in column]
     return [str(name) or None for name in column]
-
-
-def _is_missing(name: Any) -> bool:
-    return name is None or isinstance(name, float | np.floating) or type(name).__name__ in _MISSING
 
 
 def _encoded(pieces: Iterable[TripleColumns], known: Triples | None, stack: TripleStack) -> Triples:
@@ -327,7 +334,7 @@ def _encoded(pieces: Iterable[TripleColumns], known: Triples | None, stack: Trip
     else:
         names = [KnownRows(keys) for keys in (known.entities, known.relations)]
     ignored = literals = comments = 0
-    integers = np.ones(2, bool)
+    integers, notes = np.ones(2, bool), dict[str, None]()
     for found in pieces:
         head, tail, size = found.columns[0], found.columns[-1], len(found.columns[0])
         relations = found.columns[1] if len(found.columns) == 3 else pa.array([LINK][:size], pa.large_string())
@@ -336,6 +343,7 @@ def _encoded(pieces: Iterable[TripleColumns], known: Triples | None, stack: Trip
         integers &= found.are_integers
         ignored, literals = max(ignored, found.ignored_columns), literals + found.literals
         comments += found.comments
+        notes |= dict.fromkeys(found.notes)
     all_entities, all_relations = (rows.keys() for rows in names)
     if known is None:
         all_entities.are_integers, all_relations.are_integers = integers.tolist()
@@ -343,6 +351,6 @@ def _encoded(pieces: Iterable[TripleColumns], known: Triples | None, stack: Trip
     report = TripleReport(
         num_triples=len(columns[0]), num_entities=len(all_entities), num_relations=len(all_relations),
         duplicates=num_duplicates(*columns), ignored_columns=ignored, literals=literals,
-        comments=comments,
+        comments=comments, notes=[*notes],
     )  # fmt: skip
     return Triples(*columns, all_entities, all_relations, report)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, MutableSequence, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
 from typing import Any
 
 import numpy as np
 
+from any2vec.data.io.files import is_table
 from any2vec.errors import FormatError, InputError
 
 Key = str | int
@@ -55,6 +57,8 @@ class UserKeys(Sequence[Key]):
         self._rows: dict[str, int] | None = None
         if isinstance(keys, set | frozenset):
             raise InputError("keys are rows in order, which a set has not; give a list, such as sorted(keys).")
+        if isinstance(keys, Mapping):
+            keys = keys.keys()
         if not isinstance(keys, Sequence) or (isinstance(keys, _WALKED) and not isinstance(keys, list)):
             keys = listed(keys)
         if isinstance(keys, UserKeys):
@@ -63,6 +67,10 @@ class UserKeys(Sequence[Key]):
             self.names = keys
         else:
             self.names, self.are_integers = _digits(keys), True
+
+    def __call__(self) -> UserKeys:
+        """Themselves: `keys()` of a mapping, by which `dict(embeddings)` goes."""
+        return self
 
     def __len__(self) -> int:
         return len(self.names)
@@ -113,16 +121,58 @@ class UserKeys(Sequence[Key]):
 
 
 def listed(keys: Iterable[Any]) -> list[Any]:
-    """Keys of any collection (an array, a column of pandas, Polars or Arrow, a tensor) as Python's own values.
+    """Keys of any collection (an array, a column of pandas, Polars or Arrow, a table of one column, a tensor) as
+    Python's own values.
 
     Raises:
-        InputError: it is one value, such as a string, or bytes.
+        InputError: it is one value, such as a string, or bytes; a dict, or a table of several columns.
     """
+    if isinstance(keys, Mapping):
+        raise InputError(f"keys are a list, an array or a column; of a dict give its keys() or values(): {keys!r:.80}.")
+    if not isinstance(getattr(keys, "keys", None), UserKeys):  # of embeddings, which are a table, too
+        keys = column_of(keys)
     own = next((getattr(keys, name) for name in ("tolist", "to_pylist", "to_list") if hasattr(keys, name)), None)
     found = keys if own is None else own()
     if isinstance(found, str | bytes | bytearray) or not isinstance(found, Iterable):
         raise InputError(f"keys are a list, an array or a column of strings or of integers; got {keys!r:.80}.")
     return list(found)
+
+
+def column_of(keys: Any) -> Any:
+    """The values of a table of one column, or of an array (N, 1); what is neither table nor matrix as it is.
+
+    Raises:
+        InputError: there are several columns.
+    """
+    table = None
+    if is_table(keys):
+        from any2vec.data.io.arrow import TableReader
+
+        table = TableReader(keys, None)
+    elif getattr(keys, "ndim", 1) != 2:
+        return keys
+    names = table.names if table else [str(column) for column in range(keys.shape[1])]
+    if len(names) != 1:
+        raise InputError(f"keys are one column, got {len(names)} ({shown(names)}); give that of the keys alone.")
+    if table is None:
+        return keys.reshape(-1)
+    values = (key for batch in table.batches(names, 8192) for key in batch[names[0]].to_pylist())
+    return [key.decode() if isinstance(key, bytes) else key for key in values]
+
+
+def shown(keys: Sequence[Any]) -> str:
+    """The first five, for a message."""
+    return f"{', '.join(map(repr, keys[:5]))}{', ...' if len(keys) > 5 else ''}"
+
+
+def warn_missing(noun: str, keys: Sequence[Any], is_there: np.ndarray, known: str, so: str, stacklevel: int) -> None:
+    """Warn that some of the keys are not among those known, and what becomes of them (so): one warning for all.
+
+    stacklevel: as of `warnings.warn`, from who calls this.
+    """
+    missing = [keys[place] for place in np.flatnonzero(~is_there).tolist()]
+    told = f"{len(missing):,} of {len(keys):,} {noun} are not among the {known}, and {so}: {shown(missing)}."
+    warnings.warn(told, stacklevel=stacklevel + 1)
 
 
 def _integer(name: str) -> int:

@@ -15,6 +15,7 @@ from any2vec.evaluate.graph.logistic import fit_logistic
 from any2vec.evaluate.graph.scores import ranks_among
 from any2vec.evaluate.graph.split import Split, split_graph
 from any2vec.evaluate.graph.train_edges import read_train_pairs
+from any2vec.evaluate.reading import check_embeddings
 
 __all__ = ["SCORES", "LinksResult", "Split", "evaluate_links", "split_graph"]
 
@@ -135,8 +136,14 @@ def evaluate_links(embeddings: Embeddings, split_dir: str | Path | Split, *, sco
     """
     from sklearn.metrics import average_precision_score, roc_auc_score
 
+    check_embeddings(embeddings)
     if score not in SCORES:
         raise InputError(f"score must be one of {', '.join(SCORES)}, not {score!r}.")
+    if not isinstance(split_dir, str | Path | Split):
+        raise InputError(
+            "split_dir is a Split, or the folder of one, for its pairs that are no edge are the same for every model; "
+            f"make it of all edges by split_graph(edges, folder), got {type(split_dir).__name__}."
+        )
     split = split_dir if isinstance(split_dir, Split) else Split.open(split_dir)
     rows = embeddings.rows(split.keys)
     has_row = rows >= 0

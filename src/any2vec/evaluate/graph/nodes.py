@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,19 +11,33 @@ from typing import Any, Literal
 import numpy as np
 
 from any2vec.checks import MAX_SEED, check_whole
+from any2vec.data.attributed.node_tables import (
+    LABEL_RANKS,
+    LABEL_WORDS,
+    NODE_WORDS,
+    NamedColumns,
+    by_position,
+    columns_of_header,
+    labels_by_node,
+)
+from any2vec.data.io.files import is_table
+from any2vec.data.vocab.user_keys import listed, text_of
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
 from any2vec.evaluate.graph.logistic import fit_logistic
-from any2vec.evaluate.reading import fields_of, mark_of, read_lines
+from any2vec.evaluate.reading import check_embeddings, fields_of, mark_of, read_lines, rows_in_memory
 
 MOST_SHUFFLES = 10_000
 FRACTIONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _FEWEST_ENDS = 10
 _SHARE_OF_ENDS = 0.9
 """of what stands second on the lines of a file of labels, that may be nodes: more are edges' other ends"""
+_SEVERAL = (list, tuple, Set, np.ndarray)
+"""what holds the labels of a node"""
 _INTEGER = re.compile(r"-?\d{1,18}")
-_HEADER_FIRST = {"node", "id", "node_id", "nodeid", "vertex", "user", "name", "key"}
-_HEADER_LAST = {"label", "labels", "class", "classes", "group", "groups", "target", "category"}
+_HEADER_FIRST = NODE_WORDS | {"user", "name"}
+_AS_THEY_COME = NamedColumns(0, None, 0, 2)
+"""lines `node label label …`"""
 
 
 @dataclass(frozen=True)
@@ -62,23 +76,25 @@ def read_labels(path: Path, known: Embeddings | None = None) -> tuple[list[str],
     """Nodes in order of appearance, label names sorted (as numbers where all are), and who has which, bool (N, L).
 
     Lines `node label`, `node label label …`, or several lines a node; tab, comma or blanks as on the first line, and
-    with tab or comma quotes as of CSV; `#` comments and a header (`id,label`) skipped. A first node of `known`
-    embeddings is no header, and an unknown one is, of any words, before a known one, if nothing else has its label.
+    with tab or comma quotes as of CSV; `#` comments skipped. A header (`id,label`) says by names where they stand; a
+    column without a name in front is an index. A first node of `known` embeddings is no header, and an unknown one
+    is, of any words, before a known one, if nothing else has its label.
     """
     pairs: list[tuple[str, str]] = []
     seconds: list[str] = []
-    is_first, mark = True, None
+    is_first, mark, columns = True, None, _AS_THEY_COME
     for number, line in read_lines(path):
         if line.startswith("#"):
             continue
         mark = mark_of(line) if is_first else mark
-        node, *labels = fields_of(line.strip(" \n"), mark)
-        labels = [label for label in labels if label]
-        looks_named = node.lower() in _HEADER_FIRST or (labels and labels[-1].lower() in _HEADER_LAST)
-        is_header = is_first and looks_named and (known is None or node not in known)
+        fields = fields_of(line.strip(" \n"), mark)
+        named = _header(fields, mark, path.name) if is_first and (known is None or fields[0] not in known) else None
         is_first = False
-        if is_header:
+        if named is not None:
+            columns = named
             continue
+        node, labels = columns.of(fields)
+        labels = [label for label in labels if label]
         if not node or not labels:
             raise DataError(f"{path.name}, line {number:,}: expected `node label` (or more labels), got {line[:60]!r}.")
         pairs += [(node, label) for label in labels]
@@ -88,6 +104,98 @@ def read_labels(path: Path, known: Embeddings | None = None) -> tuple[list[str],
     if known is not None:
         _check_no_edges(path, len({node for node, _ in pairs}), set(seconds[1:]), known)
         pairs = pairs[_header_size(pairs, known) :]
+    return _of_pairs(pairs)
+
+
+def _header(fields: list[str], mark: str | None, name: str) -> NamedColumns | None:
+    """What a first line names, of nodes, or of their labels behind them; None: it is none."""
+    if (found := columns_of_header(fields, LABEL_RANKS, name)) is not None:
+        return found
+    is_named = fields[0].lower() in _HEADER_FIRST
+    if not is_named and (len(fields) < 2 or fields[-1].lower() not in LABEL_WORDS):
+        return None
+    found = columns_of_header(["node", *fields[1:]], LABEL_RANKS, name)
+    return found if is_named or mark is not None else _AS_THEY_COME
+
+
+def labels_of(source: Any, known: Embeddings) -> tuple[list[str], list[str], np.ndarray]:
+    """As `read_labels`, of a file or of what is in memory: a dict or a Series of pandas, node -> label, of a dict also
+    labels (a list, a set, an array); a table, its columns by names (node, label), else its two columns, or pairs, node
+    and label; or a list, an array or a column with the label of each row of the embeddings. A frame of pandas with
+    one column goes by its index, as a Series does. None, NaN, -1 and "" are none.
+
+    Raises:
+        DataError: it is none of these, or names no node or no label.
+    """
+    wanted = (
+        "Labels are a file, a dict of node -> label, a table or pairs of node and label, or a list of a label a row"
+    )
+    if isinstance(source, str | Path):
+        return read_labels(Path(source), known)
+    source = _by_name(source, wanted) if is_table(source) else source
+    is_flat = isinstance(source, Iterable) and not is_table(source) and getattr(source, "ndim", 1) == 1
+    pairs: list[tuple[Any, Any]]
+    if isinstance(source, Mapping):
+        several = (labels if isinstance(labels, _SEVERAL) else [labels] for labels in source.values())
+        pairs = [(node, label) for node, labels in zip(source, several, strict=True) for label in labels]
+    elif is_flat and hasattr(source, "items"):
+        pairs = list(source.items())
+    else:
+        given = listed(source) if is_flat else source
+        if is_flat and given and not isinstance(given[0], _SEVERAL):
+            if len(given) != len(known):
+                raise DataError(f"{wanted}; got {len(given):,} labels of {len(known):,} rows.")
+            pairs = list(zip(known, given, strict=True))
+        else:
+            pairs = rows_in_memory(given, 2, wanted)
+    named = [(_node_of(node), _label_of(label)) for node, label in pairs]
+    named = [(node, label) for node, label in named if label]
+    if not named:
+        raise DataError(f"{wanted}; there is no label in what was given.")
+    return _of_pairs(named)
+
+
+def _by_name(source: Any, wanted: str) -> Any:
+    """A dict of node -> labels, or a Series, of a table whose columns or index say which nodes they are of; else a
+    table of two columns or fewer."""
+    from any2vec.data.io.arrow import TableReader
+
+    source = source.read_all() if hasattr(source, "read_all") else source  # which is read once only
+    if hasattr(source, "iloc"):
+        names = [str(name).lower() for name in source.columns]
+        if not NODE_WORDS & {*names} and str(source.index.name).lower() in NODE_WORDS:
+            source = source.reset_index()
+        elif len(names) == 1 and names[0] not in NODE_WORDS:
+            return source.iloc[:, 0]
+    elif isinstance(source, Mapping):
+        return labels_by_node(source)
+    names = TableReader(source, None).names
+    found = source if len(names) < 2 else labels_by_node(by_position(source))
+    if found is not source and isinstance(found, Mapping):
+        return found
+    if len(names) > 2:
+        raise DataError(f"{wanted}; the table has columns {', '.join(names)}: call two of them node and label.")
+    return source
+
+
+def _node_of(node: Any) -> str:
+    """A node as embeddings keep its key: tuples as their text, whole floats as integers."""
+    if isinstance(node, float) and node.is_integer():
+        return str(int(node))
+    name = str(node) if isinstance(node, tuple) else text_of(node)
+    if name is None:
+        raise DataError(f"A labeled node is a string, a whole number or a tuple, got {node!r:.80}; fill or drop it.")
+    return name
+
+
+def _label_of(label: Any) -> str:
+    """A label as text, whole floats as integers; "": it is none."""
+    is_none = label is None or type(label).__name__ == "NAType" or label != label or label == -1
+    return "" if is_none else str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+def _of_pairs(pairs: list[tuple[str, str]]) -> tuple[list[str], list[str], np.ndarray]:
+    """As `read_labels`, of node and label."""
     nodes = {node: row for row, node in enumerate(dict.fromkeys(node for node, _ in pairs))}
     found = {label for _, label in pairs}
     names = in_order(found)
@@ -160,7 +268,7 @@ def _run(rows: np.ndarray, vectors: np.ndarray, truth: np.ndarray, cut: int, kno
 
 def evaluate_nodes(
     embeddings: Embeddings,
-    labels_path: str | Path,
+    labels_path: Any,
     *,
     fractions: Sequence[float] = FRACTIONS,
     shuffles: int = 10,
@@ -172,7 +280,8 @@ def evaluate_nodes(
 
     Args:
         embeddings: rows of nodes.
-        labels_path: `node label` pairs or `node label label …` lines (see `read_labels`).
+        labels_path: a file of `node label` pairs or `node label label …` lines (see `read_labels`); a dict, a Series, a
+            table, pairs, or an array of a label a row (see `labels_of`).
         fractions: shares of the labeled nodes that train, each in (0, 1); the rest is scored.
         shuffles: random splits for each share, 1 to 10,000; shuffle s orders the nodes alike at every share.
         seed: of the shuffles.
@@ -183,15 +292,16 @@ def evaluate_nodes(
 
     Raises:
         InputError: an option is not legal, or no labeled node has a row.
-        DataError: the file cannot be read.
+        DataError: the labels cannot be read.
     """
+    check_embeddings(embeddings)
     if not fractions or not all(0 < fraction < 1 for fraction in fractions):
         raise InputError(f"fractions must lie within (0, 1), got {list(fractions)}.")
     check_whole("shuffles", shuffles, 1, MOST_SHUFFLES)
     check_whole("seed", seed, 0, MAX_SEED)
     if missing not in ("wrong", "excluded"):
         raise InputError(f"missing must be 'wrong' or 'excluded', not {missing!r}.")
-    nodes, names, truth = read_labels(Path(labels_path), embeddings)
+    nodes, names, truth = labels_of(labels_path, embeddings)
     rows = embeddings.rows(nodes)
     num_missing = int((rows < 0).sum())
     if num_missing == len(rows):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from any2vec.evaluate.graph.train_edges import edge_lines
 from any2vec.formats.vocabulary import LineKeys, read_vocabulary, write_vocabulary
 from any2vec.sampling.links import CANDIDATES, RANKED, LinkData
 from any2vec.types import Csr
-
-if TYPE_CHECKING:
-    from any2vec.data.graph.graph import Graph
 
 FORMAT = "any2vec-split"
 VERSION = 1
@@ -66,7 +63,7 @@ class Split:
 
     @classmethod
     def open(cls, path: str | Path) -> Split:
-        """Open a folder that `split_graph` wrote. FormatError when it is another thing, newer or damaged."""
+        """Open the folder `path` that `split_graph` wrote. FormatError when it is another thing, newer or damaged."""
         path = Path(path)
         meta = read_meta(path, FORMAT, VERSION, "a folder of `any2vec split`")
         try:
@@ -192,7 +189,7 @@ def _spare(
 
 
 def split_graph(
-    graph: Graph | str | Path,
+    graph: Any,
     out: str | Path,
     *,
     test_share: float = 0.1,
@@ -210,7 +207,7 @@ def split_graph(
     counts them. Of an undirected test edge a random end is the source to rank from.
 
     Args:
-        graph: a Graph, or what `read_graph` reads.
+        graph: a Graph, or what `read_graph` reads: a file, a table, SciPy, NetworkX, pairs.
         out: the folder to make.
         test_share: share of the edges (self-loops apart) to hold out, in (0, 1).
         negatives: non-neighbors to rank each test edge's target among, >= 1.
@@ -230,7 +227,7 @@ def split_graph(
     check_folder_free(Path(out), overwrite, FORMAT)
     from any2vec.data.graph.reader import read_graph
 
-    if isinstance(graph, str | Path):
+    if not hasattr(graph, "csr"):
         graph = read_graph(graph, graph_options)
     rng = np.random.default_rng(seed)
     src, dst, at = _edges(graph.csr, graph.is_directed)

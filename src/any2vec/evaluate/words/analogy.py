@@ -10,7 +10,7 @@ import numpy as np
 
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
-from any2vec.evaluate.reading import read_lines
+from any2vec.evaluate.reading import check_embeddings, read_lines, rows_in_memory
 from any2vec.formats.norms import unit_rows
 
 _MUL_EPSILON = np.float32(0.001)
@@ -88,6 +88,13 @@ def read_questions(path: Path) -> tuple[list[str], np.ndarray, np.ndarray]:
     return names, np.array(sections), np.array(words, dtype=object)
 
 
+def _questions_of(source: Any) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """As `read_questions`, of what is in memory."""
+    rows = rows_in_memory(source, 4, "Analogy questions are a file, or rows of four words: a, b, c, d")
+    words = np.array([[str(word) for word in row] for row in rows], dtype=object)
+    return [_UNNAMED], np.zeros(len(rows), np.int64), words
+
+
 def _answers(unit_VD: np.ndarray, questions_Q3: np.ndarray, method: str) -> np.ndarray:
     """The best row for a : b = c : ?, int64 (Q,); a, b, c left out; ties to the lower row. Memory O(_BLOCK_SCORES)."""
     answers = np.empty(len(questions_Q3), dtype=np.int64)
@@ -108,7 +115,7 @@ def _answers(unit_VD: np.ndarray, questions_Q3: np.ndarray, method: str) -> np.n
 
 def evaluate_analogy(
     embeddings: Embeddings,
-    path: str | Path,
+    path: Any,
     *,
     max_vocab: int | None = 30_000,
     method: Literal["add", "mul"] = "add",
@@ -118,7 +125,8 @@ def evaluate_analogy(
 
     Args:
         embeddings: rows of words.
-        path: Google's format: `: section` lines, then four words `a b c d` a line.
+        path: Google's format: `: section` lines, then four words `a b c d` a line; a table, its first four columns; or
+            a list of (a, b, c, d).
         max_vocab: candidates, and words that count as covered, are the so many most frequent rows (by counts, else by
             row order); None: all.
         method: "add" (3CosAdd, Mikolov et al. 2013) or "mul" (3CosMul, Levy and Goldberg 2014).
@@ -126,13 +134,14 @@ def evaluate_analogy(
 
     Raises:
         InputError: max_vocab below 4 or another method.
-        DataError: the file cannot be read, or a line is no question.
+        DataError: the file cannot be read, or a line or row is no question.
     """
+    check_embeddings(embeddings)
     if method not in ("add", "mul"):
         raise InputError(f"method must be 'add' or 'mul', not {method!r}.")
     if max_vocab is not None and max_vocab < 4:
         raise InputError(f"max_vocab must be at least 4, or None for all; got {max_vocab}.")
-    names, sections, words = read_questions(Path(path))
+    names, sections, words = read_questions(Path(path)) if isinstance(path, str | Path) else _questions_of(path)
     candidates = embeddings.frequent_rows(max_vocab)
     place = {embeddings.keys.names[int(row)]: index for index, row in enumerate(candidates)}
 

@@ -24,6 +24,7 @@ from any2vec.data.options import TextOptions
 from any2vec.data.text.pairs.pair_counts import Stage
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
+from any2vec.evaluate.reading import check_embeddings
 from any2vec.evaluate.words.target import Pairs, RowBlocks, count_pairs, read_corpus, step
 from any2vec.evaluate.words.target_options import TargetOptions
 
@@ -188,6 +189,7 @@ def evaluate_pip(
 
     Memory: O(budget + V D); time O(tokens x window + D x pairs).
     """
+    check_embeddings(embeddings)
     if isinstance(data, Embeddings) or (isinstance(data, str | Path) and format_of_folder(Path(data)) == RESULT_FORMAT):
         if options is not None or text is not None:
             raise InputError("Options of counting and reading text do not go with other vectors; leave them out.")
@@ -302,11 +304,13 @@ class PipBetweenResult:
 
 
 def compare_embeddings(embeddings: Embeddings, other: Embeddings) -> PipBetweenResult:
-    """PIP loss between two tables of vectors, over the keys that both have; the second is the target.
+    """PIP loss between the vectors of `embeddings` and of `other`, the target, over the keys that both have.
 
     Raises:
         DataError: they have no key in common, or the second's vectors are zeros.
     """
+    check_embeddings(embeddings)
+    check_embeddings(other)
     row_N = other.rows(embeddings.keys)
     mine, theirs = np.flatnonzero(row_N >= 0), row_N[row_N >= 0]
     if len(mine) == 0:

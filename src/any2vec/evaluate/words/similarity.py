@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from any2vec.data.io.files import is_table
 from any2vec.embeddings import Embeddings
 from any2vec.encoders.encoder import make_possible
 from any2vec.errors import DataError, InputError
-from any2vec.evaluate.reading import fields_of, mark_of, read_lines, rows_of_words
+from any2vec.evaluate.reading import check_embeddings, fields_of, mark_of, read_lines, rows_in_memory, rows_of_words
 from any2vec.formats.norms import unit_rows
 
 PROTOCOL = "Spearman correlation (ranks of ties averaged) of cosine with the human score, over the covered pairs"
@@ -108,24 +107,22 @@ def _files(path: str | Path | Sequence[str | Path]) -> list[Path]:
 
 
 def evaluate_similarity(
-    embeddings: Embeddings,
-    path: str | Path | Sequence[str | Path],
-    *,
-    lowercase: bool = True,
-    unseen: bool = True,
+    embeddings: Embeddings, path: Any, *, lowercase: bool = True, unseen: bool = True
 ) -> SimilarityResult:
-    """Score embeddings on files of judged word pairs, of those whose words both have a vector.
+    """Score embeddings on judged word pairs, of those whose words both have a vector.
 
     Args:
         embeddings: rows of words.
-        path: a file `word1<TAB>word2<TAB>score`, several, or a folder (its .txt files, analogy files left out).
+        path: a file `word1<TAB>word2<TAB>score`, several, or a folder (its .txt files, analogy files left out); a
+            table, its first three columns; or a list of (word, word, score).
         lowercase: look words up lower-cased first and then as given; False: the other way round.
         unseen: count words without a row, too, where the embeddings can make their vectors.
 
     Raises:
-        DataError: a file cannot be read, or a line is no pair. InputError: there is no file.
+        DataError: a file cannot be read, or a line or row is no pair; there is none.
     """
-    return similarity_of(embeddings, [(file.stem, *read_pairs(file)) for file in _files(path)], lowercase, unseen)
+    check_embeddings(embeddings)
+    return similarity_of(embeddings, pairs_of(path), lowercase, unseen)
 
 
 Pairs = tuple[str, list[str], list[str], np.ndarray]
@@ -137,28 +134,20 @@ def pairs_of(source: Any) -> list[Pairs]:
     (word, word, score).
 
     Raises:
-        DataError: they cannot be read, or are no pairs.
+        DataError: they cannot be read, or are no pairs; there is none.
     """
-    rows: list[Any]
-    if is_table(source):
-        from any2vec.data.io.arrow import TableReader
-
-        table = TableReader(source, None)
-        batches = (batch.values() for batch in table.batches(table.names[:3], 8192))
-        rows = [row for columns in batches for row in zip(*(one.to_pylist() for one in columns), strict=True)]
-    else:
-        rows = [source] if isinstance(source, str | Path) else list(source)
-        if rows and all(isinstance(one, str | Path) for one in rows):
-            return [(file.stem, *read_pairs(file)) for file in _files(rows)]
+    source = [source] if isinstance(source, str | Path) else list(source) if isinstance(source, Iterator) else source
+    if isinstance(source, list | tuple) and source and all(isinstance(one, str | Path) for one in source):
+        return [(file.stem, *read_pairs(file)) for file in _files(source)]
+    wanted = "Judged pairs are two words and a finite score each"
+    rows = rows_in_memory(source, 3, wanted)
     try:
-        rows = [tuple(row) for row in rows]
-        words = [[one.decode() if isinstance(one, bytes) else str(one) for one in row[:2]] for row in rows]
         scores = np.array([float(row[2]) for row in rows])
-    except (IndexError, TypeError, ValueError) as error:
-        raise DataError(f"Judged pairs are two words and a finite score each ({error}).") from None
-    if not rows or not np.isfinite(scores).all():
-        raise DataError("Judged pairs are two words and a finite score each; give at least two.")
-    return [("pairs", [first for first, _ in words], [second for _, second in words], scores)]
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{wanted} ({error}).") from None
+    if not np.isfinite(scores).all():
+        raise DataError(f"{wanted}; row {int(np.argmin(np.isfinite(scores))) + 1:,} has no such score.")
+    return [("pairs", [str(row[0]) for row in rows], [str(row[1]) for row in rows], scores)]
 
 
 def check_covered(given: Sequence[Pairs], known: Set[str]) -> None:

@@ -78,7 +78,8 @@ class ClickScorer:
     def score(self, data: Any, batch_size: int = 4096) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(probabilities float64 (B,), labels float32 (B,), NaN where there is none) of one batch after the other.
 
-        data: a path, folder, glob, or a list of those, with the columns of the schema; the label may be missing.
+        data: a table, or a path, folder, glob, or list of those, with the columns of the schema; the label may miss.
+        batch_size: examples a batch.
 
         Raises:
             DataError: the data cannot be read, or do not fit the schema.
@@ -86,9 +87,19 @@ class ClickScorer:
         for batch in self.encoder.encode(data, batch_size=batch_size):
             yield self.predict(batch), batch.label_B
 
+    def probabilities(self, data: Any) -> np.ndarray:
+        """Of clicks, by example of all data that `score` takes, float64 (N,); raises as it does."""
+        found = [probability_B for probability_B, _ in self.score(data)]
+        return np.concatenate([np.empty(0), *found])
+
     def predict(self, batch: ClickBatch) -> np.ndarray:
-        """Probabilities of clicks, float64 (B,)."""
+        """Probabilities of clicks of a batch of B examples, float64 (B,). InputError: it is none; `score` has data."""
         from any2vec.models.clicks.worker import predict
+
+        if not isinstance(batch, ClickBatch):
+            raise InputError(
+                f"predict takes a batch that the encoder has made, got {type(batch).__name__}; score(data) takes data."
+            )
 
         return predict(self._net, batch, self._sums(batch), self._is_mean_F)
 
@@ -111,7 +122,7 @@ class ClickScorer:
     # ---- on disk
 
     def write(self, path: Path) -> None:
-        """Write the dense layers and the rows' weights; the vectors are written as `Embeddings`."""
+        """Write the dense layers and the rows' weights to the file `path`; the vectors are written as `Embeddings`."""
         tensors = {f"dense.{name}": array for name, array in self.dense.items()}
         if self.weights is not None:
             tensors["weights"] = self.weights

@@ -90,7 +90,7 @@ class NodeClassifier:
         return self.model.hops + 1 if self.model.psi == "powers" else 2
 
     def write(self, path: Path) -> None:
-        """Write it to a file."""
+        """Write it to the file `path`."""
         tensors: dict[str, np.ndarray] = {}
         for layer, (w_IO, b_O) in enumerate(self.weights):
             tensors |= {f"layer{layer}.w": w_IO, f"layer{layer}.b": b_O[None]}

@@ -95,11 +95,11 @@ class NetworkClassifier:
         return self.score_with(inference_over(self.model, csr, features, budget_bytes), nodes)
 
     def score_with(self, inference: Inference, nodes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """As `score`, of a graph that is at hand."""
+        """As `score`, of a graph that is at hand in `inference`."""
         return inference.hidden_and_scores(self._network(), nodes)
 
     def probabilities(self, score_NC: np.ndarray) -> np.ndarray:
-        """Of scores: shares of 1 over the classes; of several classes a node each class's own."""
+        """Of scores, score_NC of `score`: shares of 1 over the classes; of several classes a node each class's own."""
         if self.is_multi_label:
             return np.asarray(0.5 * (1 + np.tanh(score_NC.astype(np.float64) / 2)))
         return class_shares(score_NC)
@@ -124,8 +124,10 @@ class NetworkClassifier:
         return to_pyg(self.model, network)
 
     def to_onnx(self, path: Path | str) -> None:
-        """Write what `to_pyg` gives as an ONNX file with inputs x, float32 (nodes, features), and edge_index, int64
-        (2, edges), and an output scores; numbers of nodes and edges are free.
+        """Write what `to_pyg` gives to `path` as ONNX.
+
+        Inputs are x, float32 (nodes, features), and edge_index, int64 (2, edges); the output is scores; numbers of
+        nodes and edges are free.
 
         Raises:
             InputError: a library is missing, torch cannot write this network as ONNX, or it takes features of edges;
@@ -139,7 +141,7 @@ class NetworkClassifier:
         write_onnx(self.to_pyg(), self.num_features, Path(path))
 
     def write(self, path: Path) -> None:
-        """Write it to a file."""
+        """Write it to the file `path`."""
         about = {
             "model": self.model.as_dict(), "num_features": self.num_features, "classes": self.classes,
             "is_multi_label": self.is_multi_label,

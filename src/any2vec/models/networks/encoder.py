@@ -52,7 +52,7 @@ class NetworkEncoder:
     ) -> np.ndarray:
         """float32 (K, dim): what the last layer gives of nodes, or of all.
 
-        Args and errors as of `NetworkClassifier.score`.
+        graph, budget_bytes and errors as of `NetworkClassifier.score`.
         """
         from any2vec.models.networks.inference import inference_over
 
@@ -65,7 +65,7 @@ class NetworkEncoder:
         return self.vectors_with(inference_over(self.model, csr, graph.features, budget_bytes), nodes)
 
     def vectors_with(self, inference: Inference, nodes: np.ndarray | None = None) -> np.ndarray:
-        """As `vectors`, of a graph that is at hand."""
+        """As `vectors`, of a graph that is at hand in `inference`."""
         from any2vec.models.networks.network import network_of
 
         sizes, num = (self.num_features, self.model.dim), self.num_edge_features
@@ -81,6 +81,7 @@ class NetworkEncoder:
         """float32 (K,): how likely edges are, as logits, between nodes of a graph: the dot products of their vectors.
 
         pairs: integers (2, K), sources and targets, as `edge_index` has them; of a list of pairs `np.array(pairs).T`.
+        budget_bytes: as of `vectors`.
 
         Raises:
             InputError: the pairs are of another shape; and as of `NetworkClassifier.score`.
@@ -95,7 +96,7 @@ class NetworkEncoder:
         return pair_scores(self.vectors(graph, node_B, budget_bytes=budget_bytes), place.reshape(2, -1))
 
     def write(self, path: Path) -> None:
-        """Write it to a file."""
+        """Write it to the file `path`."""
         about = {"model": self.model.as_dict(), "num_features": self.num_features}
         about |= {"num_edge_features": self.num_edge_features} if self.num_edge_features else {}
         write_network(path, self.weights, about)

@@ -56,9 +56,7 @@ class GraphLearner:
             relations = Relations.of(data.csr, data.features)
             sizes = data.features.columns, self.objective.num_columns
             self.network = make_network(model, *sizes, relations, edge_columns_of(data.csr))
-        self._optimizer = torch.optim.Adam(
-            self.network.parameters(), lr=model.learning_rate, weight_decay=model.weight_decay
-        )
+        self._optimizer = torch.optim.Adam(self.network.parameters(), lr=model.rate, weight_decay=model.weight_decay)
         self.batches = batches_of(model, data, self.objective, self.network, seed, lists)
         self.stages = BatchStages(self.batches, threads)
 
@@ -106,7 +104,7 @@ class GraphLearner:
 
     def learning_rate(self, progress: float) -> float:
         """Always the same."""
-        return self.model.learning_rate
+        return self.model.rate
 
     def close(self) -> None:
         """Nothing follows."""

@@ -20,7 +20,7 @@ from any2vec.checks import check_whole, parse_json
 from any2vec.data.interactions.interactions import Interactions, read_interactions
 from any2vec.data.interactions.options import InteractionOptions
 from any2vec.data.io.files import is_table
-from any2vec.data.vocab.user_keys import Key, UserKeys, listed, text_of
+from any2vec.data.vocab.user_keys import Key, UserKeys, listed, text_of, warn_missing
 from any2vec.embeddings import Embeddings, Neighbors
 from any2vec.errors import FormatError, InputError, UnknownKeyError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
@@ -59,20 +59,30 @@ class Recommender:
     def recommend(self, users: Key | Iterable[Key], k: int = 10, exclude: Any = None) -> Neighbors | list[Neighbors]:
         """The k best items of a user, best first, as (item, score); of several users a list of those.
 
+        Of several, unknown users have empty lists, and a warning names them.
+
         Args:
+            users: a user, or many: a list, an array, a column, a table of one column.
             exclude: what is not recommended: interactions in any form that `read_interactions` takes (a file, a table,
                 pairs), of which each user's own are left out; or a list of items, left out for all users. Names that
                 the model lacks do not matter beside others that it has.
 
         Raises:
-            UnknownKeyError: a user is unknown.
+            UnknownKeyError: the user is unknown; of several, all are.
             InputError: k is no number from 1, or exclude is none of these: a list without one item of the model.
         """
         is_one = text_of(users) is not None
-        asked: list[Any] = [users] if is_one else list(users)  # type: ignore[arg-type]
-        row_B = self.rows_of(asked)
-        found = [self.named(*one) for one in self.best(row_B, k, self.known(self._interactions(asked, exclude)))]
-        lists = [answer for block in found for answer in block]
+        asked: list[Any] = [users] if is_one else listed(users)  # type: ignore[arg-type]
+        row_B = self.users.rows(asked)
+        is_there = row_B >= 0
+        if not is_there.any():
+            self.rows_of(asked)  # says so
+        elif not is_there.all():
+            known = f"{len(self.users):,} of the training data"
+            warn_missing("users", asked, is_there, known, "have no items", stacklevel=2)
+        blocks = self.best(row_B[is_there], k, self.known(self._interactions(asked, exclude)))
+        answers = iter([answer for block in blocks for answer in self.named(*block)])
+        lists = [next(answers) if is_known else [] for is_known in is_there.tolist()]
         return lists[0] if is_one else lists
 
     def _interactions(self, asked: list[Any], exclude: Any) -> Any:
@@ -82,6 +92,8 @@ class Recommender:
             return exclude
         if exclude is None or isinstance(exclude, str | Path | Interactions) or is_table(exclude):
             return exclude
+        if getattr(exclude, "ndim", 1) == 2:
+            return exclude if len(exclude) else None
         wanted = "exclude takes interactions (a file, a table, a list of (user, item)) or a list of items"
         try:
             given = listed(exclude)
@@ -144,7 +156,7 @@ class Recommender:
     def best(
         self, row_B: np.ndarray, k: int, exclude: Interactions | None = None, threads: int = 0
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """For users by row, a block after the other: (rows of the K best items int32 (B, K), scores float32 (B, K)).
+        """For users row_B, a block after the other: (rows of the K best items int32 (B, K), scores float32 (B, K)).
 
         K is k, or the number of items; -1 and -inf stand where fewer are left. exclude: in this model's rows (`known`).
         threads: 0: all usable cores; any number gives the same bits. Memory O(threads) of 40 MB: two blocks a thread at
@@ -173,7 +185,7 @@ class Recommender:
                 yield ahead.popleft().result()
 
     def scores(self, row_B: np.ndarray) -> np.ndarray:
-        """Of all items for users by row, float32 (B, I)."""
+        """Of all items for users by row, row_B int (B,): float32 (B, I)."""
         with np.errstate(over="ignore", invalid="ignore"):
             score_BI = self.user_vectors[row_B] @ self._ranked_ID.T
         if self.item_bias is not None:
@@ -190,7 +202,7 @@ class Recommender:
     ) -> tuple[np.ndarray, np.ndarray]:
         """A block of `best`, without the items left_out_E[indptr_B[b] : indptr_B[b + 1]] of each user b of it.
 
-        indptr_B: int64 (B + 1,). left_out_E: int32 (E,), rows of items.
+        row_B, k: as of `best`. indptr_B: int64 (B + 1,). left_out_E: int32 (E,), rows of items.
         """
         shape = len(row_B), min(k, len(self.items))
         item_BK, best_BK = np.empty(shape, np.int32), np.empty(shape, np.float32)
@@ -198,7 +210,7 @@ class Recommender:
         return item_BK, best_BK
 
     def named(self, item_BK: np.ndarray, best_BK: np.ndarray) -> list[Neighbors]:
-        """Of rows and scores as `best` has them, items by key; places that are not taken are left out."""
+        """Of item_BK and best_BK, (B, K) as of `best`, items by key; places that are not taken are left out."""
         return [
             [(self.items[row], score) for row, score in zip(rows, scores, strict=True) if row >= 0]
             for rows, scores in zip(item_BK.tolist(), best_BK.tolist(), strict=True)

@@ -45,8 +45,8 @@ class TripleModel(ModelConfig):
     """of buckets, where the table is larger than memory: in BETA the same partitions stay together for long, and meet
     the same negatives"""
     query: ClassVar[str] = ""
-    """how an entity's row and a relation's become a query, as kernels/triples/queries.py names it; "": the model has a
-    score of its own, `make_score`"""
+    """how an entity's row and a relation's become a query: "complex" or "real" products, "shift", "turn",
+    "plain" (the row itself); "": the model has a score of its own, `make_score`"""
     is_complex: ClassVar[bool] = False
     """rows are complex numbers, the real parts first"""
     has_angles: ClassVar[bool] = False

@@ -100,48 +100,42 @@ def name_of(value: Any) -> Any:
 
 
 def rows_of_triples(scorer: TripleScorer, given: Any) -> np.ndarray:
-    """Rows int64 (M, 3) of triples by row, or of triples by name in any form that `read_triples` takes.
+    """Rows int64 (M, 3) of triples by name, in any form that `read_triples` takes.
 
     Raises:
-        InputError: they are neither, or a row is none of the model's. UnknownKeyError: a name has no row. DataError: as
-            `read_triples`.
+        InputError: they are no triples. UnknownKeyError: a name has no row. DataError: as `read_triples`.
     """
-    is_by_name = isinstance(given, str | Path | Triples) or is_table(given)
-    if not is_by_name:
-        given = given.detach().cpu().numpy() if hasattr(given, "detach") else given
-        try:
-            given = given if isinstance(given, np.ndarray) else [tuple(row) for row in given]
-            has_objects = not isinstance(given, np.ndarray) or given.dtype.kind in "OU"  # else they are numbers
-            is_by_name = has_objects and any(isinstance(name, str) for row in given for name in row)
-            row_M3 = None if is_by_name else np.asarray(given) if len(given) else np.empty((0, 3), int)
-        except (TypeError, ValueError):
-            row_M3 = np.empty((0, 3))
-        if row_M3 is not None:
-            if row_M3.dtype.kind not in "iu" or row_M3.shape[1:] != (3,):
-                raise InputError(
-                    "score takes triples of names (a file, a table, a list of (head, relation, tail)), or their rows, "
-                    f"integers (M, 3); got {given!r:.80}."
-                )
-            _check_rows(scorer, row_M3)
-            return row_M3.astype(np.int64, copy=False)
-    row_M3 = read_triples(given, scorer.options, known=named(scorer), is_of_training=True).rows()
+    given = list(given) if isinstance(given, Iterator) else given
+    if isinstance(given, list | np.ndarray) and not len(given):
+        return np.empty((0, 3), np.int64)
+    triples = read_triples(given, scorer.options, known=named(scorer), is_of_training=True)
+    row_M3 = triples.rows()
     if (row_M3 < 0).any():
         number, part = divmod(int(np.argmax(row_M3.ravel() < 0)), 3)
-        raise UnknownKeyError(f"The {PARTS[part]} of triple {number + 1:,} is not among the names of training.")
+        name = given[number][part] if isinstance(given, list) else None
+        shown = "" if name is None else f", {name!r},"
+        known = scorer.relations if part == 1 else scorer.entities
+        raise UnknownKeyError(
+            f"The {PARTS[part]} of triple {number + 1:,}{shown} is not among the names of training, such as "
+            f"{known[0]!r}; `score_rows` takes triples by row."
+        )
     return row_M3
 
 
-def _check_rows(scorer: TripleScorer, row_M3: np.ndarray) -> None:
-    """Raise InputError where a row is none of the model's, which the kernels would read from elsewhere."""
+def checked_rows(scorer: TripleScorer, given: Any) -> np.ndarray:
+    """Triples by row, int64 (M, 3). InputError: they are none, or a row is none of the model's: kernels check none."""
+    row_M3 = np.asarray(given) if len(given) else np.empty((0, 3), np.int64)
+    if row_M3.dtype.kind not in "iu" or row_M3.shape[1:] != (3,):
+        raise InputError(f"score_rows takes rows, integers (M, 3); got {given!r:.80}; `score` takes names.")
     entities, relations = len(scorer.entities), len(scorer.relations)
     is_wrong_M = ((row_M3 < 0) | (row_M3 >= [entities, relations, entities])).any(axis=1)
     if is_wrong_M.any():
         number = int(np.argmax(is_wrong_M))
         raise InputError(
             f"Triple {number + 1:,}, {tuple(row_M3[number].tolist())}, has a row that the model lacks: rows of heads "
-            f"and tails are 0..{entities - 1:,}, of relations 0..{relations - 1:,}. Integers in a list or an array are "
-            "rows; give names as strings, or in a table or a file."
+            f"and tails are 0..{entities - 1:,}, of relations 0..{relations - 1:,}; `score` takes names."
         )
+    return row_M3.astype(np.int64, copy=False)
 
 
 def read_queries(path: Path | str, options: TripleOptions) -> list[Query]:
@@ -286,7 +280,7 @@ def _scores(scorer: TripleScorer, asked_B3: np.ndarray, place: int) -> np.ndarra
     size = len(scorer.relations)
     triple_M3 = np.repeat(asked_B3, size, axis=0)
     triple_M3[:, 1] = np.tile(np.arange(size), len(asked_B3))
-    return scorer.score(triple_M3).reshape(-1, size)
+    return scorer.score_rows(triple_M3).reshape(-1, size)
 
 
 def _best(score_N: np.ndarray, k: int) -> list[int]:

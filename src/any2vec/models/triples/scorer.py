@@ -25,7 +25,7 @@ from any2vec.formats.vocabulary import read_vocabulary, write_vocabulary
 from any2vec.kernels.triples.queries import make_queries, near_scores
 from any2vec.models.registry import known_models, model_of
 from any2vec.models.triples.config import TRIPLE_MODELS, TripleModel
-from any2vec.models.triples.prediction import predict, queries_of, rows_of_triples
+from any2vec.models.triples.prediction import checked_rows, predict, queries_of, rows_of_triples
 from any2vec.models.triples.queries import ways_of
 from any2vec.models.triples.score import NO_DENSE, Dense
 from any2vec.models.triples.score_worker import dense_shapes
@@ -61,7 +61,7 @@ class TripleScorer:
         self._ways = ways_of(model, len(relations))
 
     def tail_scores(self, head_B: np.ndarray, relation_B: np.ndarray) -> np.ndarray:
-        """Of all entities as tails of (head, relation), rows int64 (B,): float32 (B, V).
+        """Of all entities as tails of (head_B, relation_B), rows int64 (B,): float32 (B, V).
 
         Raises:
             InputError: a row is none of the model's.
@@ -69,21 +69,28 @@ class TripleScorer:
         return self._scores(head_B, relation_B)
 
     def head_scores(self, tail_B: np.ndarray, relation_B: np.ndarray) -> np.ndarray:
-        """Of all entities as heads of (relation, tail), rows int64 (B,): float32 (B, V); raises as `tail_scores`."""
+        """Of all entities as heads of (relation_B, tail_B), rows int64 (B,): float32 (B, V); see `tail_scores`."""
         return self._scores(tail_B, relation_B, len(self.relations))
 
     def score(self, triples: Any) -> np.ndarray:
         """Of each triple as an answer to the query for its tail, float32 (M,).
 
-        triples: their rows, integers (M, 3); or names, in any form that `read_triples` takes. Integers in a list or an
-        array are rows, in a table or a file names.
+        triples: by name, in any form that `read_triples` takes. `score_rows` takes rows.
 
         Raises:
-            InputError: they are neither, or a row is none of the model's.
+            InputError: they are no triples.
             UnknownKeyError: a name is unknown.
             DataError: a file or table cannot be read.
         """
-        triple_M3 = rows_of_triples(self, triples)
+        return self.score_rows(rows_of_triples(self, triples))
+
+    def score_rows(self, triple_M3: np.ndarray) -> np.ndarray:
+        """As `score`, of triples by row, int (M, 3) as `triples` is: float32 (M,).
+
+        Raises:
+            InputError: they are no integers (M, 3), or a row is none of the model's.
+        """
+        triple_M3 = checked_rows(self, triple_M3)
         found = [np.empty(0, np.float32)]
         for start in range(0, len(triple_M3), _BLOCK):
             head_B, relation_B, tail_B = triple_M3[start : start + _BLOCK].T
@@ -128,6 +135,7 @@ class TripleScorer:
         Args:
             queries: rows of (head, relation, tail) with None for what is asked; a file of triples with ? there; or a
                 table with either, or without the column that is asked.
+            k, exclude, exclude_training: as of `predict`, of each query.
         """
         return predict(self, queries_of(queries, self.options), k, exclude, exclude_training)
 

@@ -1,4 +1,4 @@
-"""Whether subsampling leaves enough of a text to learn from."""
+"""Whether a text, and what subsampling leaves of it, are enough to learn from."""
 
 from __future__ import annotations
 
@@ -41,4 +41,14 @@ def too_little(
         f"Subsampling with {subsample:g} left {share:.1%} of the tokens, about {found:,.0f} pairs to train a vector "
         f"by: too few to trust the vectors; without it there are {whole:,.0f}. Train with --subsample {better:g} "
         f"(subsample={better:g} in Python), {also} on more data."
+    )
+
+
+def lone_words(num_lines: int) -> str:
+    """What the user is told where no line has two words, so that no word has a neighbor."""
+    lines = f"Each of the {num_lines:,} lines has" if num_lines > 1 else "The only line has"
+    return (
+        f"{lines} one word alone, so no pair was trained, and the vectors are as they began: words learn from their "
+        "neighbors in a line. Put words that belong together on one line, or name the column that holds the text "
+        "(--column, TextOptions(column=...))."
     )

@@ -67,6 +67,7 @@ def tune_graph(
         edge_index: int64 (2, S), from node to node. x: float32 or float64 (N, D). labels: int64 (N,).
         train: int64: nodes by whose classes networks and values learn. val: int64: nodes that choose the epoch of a
             network; not the test's.
+        options: how much is pruned and how long each part takes; by default those of `PruneOptions`.
         thresholds: as of `dense_blocks`.
         bits: 2..16: the second network learns with features, weights and the rows that are summed rounded to so many
             bits, each degree class by a range of its own; by default not rounded.

@@ -91,7 +91,7 @@ class BatchLoader(ABC):
         return {"epoch": np.array(epoch), "batch": np.array(batch)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there: the next pass begins with the batch behind it.
+        """Go on from a state that `state_dict` gave: the next pass begins with the batch behind it.
 
         Raises:
             InputError: it is of no such loader.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from any2vec.checks import MAX_SEED, check_choice, check_number, check_whole, is_unicode
+from any2vec.checks import MAX_SEED, check_choice, check_number, check_whole, is_unicode, plain_fields
 from any2vec.errors import InputError
 
 DEDUP = ("id", "text", "none")
@@ -20,12 +20,12 @@ MOST_LINES = 1 << 16
 class SourceOptions:
     """Options of sources: they apply to every source of a run.
 
-    form auto depends on a file's name, or an HTTP server's content type and first bytes; a message of Kafka or a text
-    of Redis is one line. field and id_field are also names in an entry of Redis; without an id, the position in the
-    source is the id, or over HTTP the text. Lines with the same id in the same source (dedup id), or the same text in
-    any source (dedup text), are trained once. patience: a file and standard input may be silent forever, and so may a
-    socket or stream with an open connection. When a source is given up, the others continue. poll is for HTTP answers
-    that end, such as feeds.
+    form auto depends on a file's name (of CSV, TSV, Parquet and Arrow a column is read), or an HTTP server's content
+    type and first bytes; a message of Kafka or a text of Redis is one line. field and id_field are also names in an
+    entry of Redis; without an id, the position in the source is the id, or over HTTP the text. Lines with the same id
+    in the same source (dedup id), or the same text in any source (dedup text), are trained once. patience: a file and
+    standard input may be silent forever, and so may a socket or stream with an open connection. When a source is given
+    up, the others continue. poll is for HTTP answers that end, such as feeds.
     """
 
     follow: bool = False
@@ -39,7 +39,7 @@ class SourceOptions:
     dedup: Literal["id", "text", "none"] = "id"
     """what makes duplicates"""
     rate: float | None = None
-    """lines per second and source; by default no limit"""
+    """lines per second and source, 0.001 or more"""
     patience: float = 30.0
     """seconds to wait for a server, 0.1..86,400"""
     retries: int = 10
@@ -48,6 +48,7 @@ class SourceOptions:
     """seconds between requests, 0.01..86,400"""
 
     def __post_init__(self) -> None:
+        plain_fields(self)
         check_choice("form", self.form, FORMS)
         check_choice("dedup", self.dedup, DEDUP)
         for name in ("field", "id_field"):
@@ -55,7 +56,7 @@ class SourceOptions:
             if not all(found.split(".")) or not is_unicode(found):
                 raise InputError(f"{name} must be a name such as text or message.text, got {found!r}.")
         if self.rate is not None:
-            check_number("rate", self.rate, 0, 1e9, open_low=True)
+            check_number("rate", self.rate, 0.001, 1e9)
         check_number("patience", self.patience, 0.1, 86_400)
         check_whole("retries", self.retries, 0, 1_000_000)
         check_number("poll", self.poll, 0.01, 86_400)

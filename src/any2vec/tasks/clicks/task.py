@@ -66,7 +66,7 @@ class Clicks(Task):
     }
     planning: ClassVar = ("any2vec.options.planning:ColumnShape", "any2vec.options.planning:Machines")
     warns_always: ClassVar = True
-    input: ClassVar = "logs of clicks (TSV, CSV, Parquet, Arrow): files, folders, globs, or - for standard input"
+    input: ClassVar = "logs of clicks (TSV, CSV, Parquet, Arrow, JSON Lines): files, folders, globs, - (standard input)"
 
     def nouns(self, model: Any) -> Nouns:
         return Nouns("values", "examples")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from any2vec.data.attributed.edges import ReadWholeError, read_pieces
 from any2vec.data.attributed.entries import is_first
 from any2vec.data.attributed.features import open_matrix
 from any2vec.data.attributed.graph import FORMAT, AttributedGraph
+from any2vec.data.attributed.node_tables import labels_by_node, parts_by_node
 from any2vec.data.attributed.writer import GraphWriter
 from any2vec.data.graph.graph import MAX_NODES, Graph
 from any2vec.data.graph.reader import read_graph
@@ -24,9 +25,10 @@ from any2vec.data.io.storage import atomic_folder, check_folder_free
 from any2vec.data.options import GraphOptions
 from any2vec.data.vocab.found_texts import integer_keys
 from any2vec.errors import DataError, InputError
+from any2vec.options.named import unknown_option
 from any2vec.tasks.graphs.edges import NO_TYPES, EdgeSource, listed_edges, typed_edges
 from any2vec.tasks.graphs.nodes import Nodes, node_labels, node_splits
-from any2vec.tasks.layers.prepare import OpenFeatures, open_features
+from any2vec.tasks.layers.prepare import OpenFeatures, check_places, open_features
 from any2vec.types import Stage, as_reading
 
 _FEW = 1 << 21
@@ -37,13 +39,14 @@ class BuildOptions:
     """What stands beside the edges, and how it is kept."""
 
     features: Any = None
-    """.npy or .npz file, vectors by node id; in Python also an array (N, D), a SciPy sparse one, or `Embeddings`"""
+    """.npy or .npz file, vectors by node id, a table (Parquet, Arrow, CSV) with a column node; in Python also an array
+    (N, D), a SciPy sparse one, a table in memory, or `Embeddings`"""
     labels: Any = None
     """file of lines `node class`; in Python also int (N,), -1 for none; names (N,), None for none; 0 and 1 (N, C); or a
-    dict of node -> class, or a list of classes; False: of a graph that has its own none are taken"""
+    dict of node -> class, or a list of classes, or a table; False: of a graph that has its own none are taken"""
     split: Any = None
-    """file of lines `node train|val|test`, or .npz with `split` (S, N); in Python also a dict or an array, or
-    False, as of labels"""
+    """file of lines `node train|val|test`, or .npz with `split` (S, N); in Python also a dict, a table or an
+    array, or False, as of labels"""
     split_index: int | None = None
     """of several splits, keep this one, from 0"""
     feature_type: Literal["float32", "float16", "int8"] = "float32"
@@ -73,9 +76,12 @@ def write_graph(
     source: edges, as `read_graph` takes them; or a PyG `Data`, whose x, y, edge_weight, edge_type, edge_attr (of two
     dimensions) and masks come along, and whose edges have a direction; or a `HeteroData`, whose types of nodes are laid
     behind each other, and whose edge_attr and edge_weight are left out, with a warning; or a folder of OGB's raw files.
-    more: fields of `BuildOptions`. Without features the nodes are those of the edges: whole numbers ascending, others
-    in order of first appearance; with features that are a matrix, node r is its row r. Equal edges become one, and
-    their weights are added.
+    options: by default those of `BuildOptions`; more: fields of it. graph: how edges are read. overwrite: a graph
+    that stands at `out`. stage: called with (what is done, amount done, amount in all). Without features the nodes
+    are those of the edges: whole numbers ascending, others in order of first appearance; with features that are a
+    matrix, node r is its row r. Equal edges become one, and their weights are added. Tables of features, labels and
+    splits go by a column of nodes (node, id, key ...), else by an index of pandas that is not the default one, else
+    by place.
 
     Edges whose ids are whole numbers, of text, Parquet and Arrow files, go through in pieces: memory O(nodes) and some
     500 MB, disk 24 bytes an edge meanwhile. Others, and undirected ones with weights, are read whole. Features of edges
@@ -85,6 +91,10 @@ def write_graph(
         DataError: something cannot be read, or does not go together. InputError: an option is not legal.
         StorageError: `out` is taken, or cannot be written.
     """
+    legal = [item.name for item in fields(BuildOptions)]
+    for name in more:
+        if name not in legal:
+            raise unknown_option(write_graph, name, legal)
     options, reading = options or BuildOptions(), graph or GraphOptions()
     check_folder_free(out, overwrite, FORMAT)
     options = replace(options, **more)
@@ -95,6 +105,8 @@ def write_graph(
     found = _opened(options)
     known = None
     if found is not None:
+        if found.is_table:
+            _check_places(options, found)
         known = Nodes(found.matrix.shape[0], found.keys, features=found.name, are_integers=found.are_integers)
     if options.edge_types is not None:
         edges = typed_edges(source, options.edge_types, reading, known, stage)
@@ -155,9 +167,17 @@ def _say_left_out(data: Any, reading: GraphOptions, options: BuildOptions) -> No
 
 
 def _opened(options: BuildOptions) -> OpenFeatures | None:
-    if isinstance(options.features, OpenFeatures):
-        return options.features
     return None if options.features is None else open_features(options.features)
+
+
+def _check_places(options: BuildOptions, features: OpenFeatures) -> None:
+    """As `check_places`, of what stands beside features; masks of a split go by place, too."""
+    if is_given(options.labels):
+        check_places(features, labels_by_node(options.labels), "The labels")
+    if is_given(options.split) and parts_by_node(options.split) is None:
+        parts = options.split.values() if isinstance(options.split, Mapping) else [options.split]
+        has_masks = any(str(getattr(part, "dtype", "")) == "bool" and not hasattr(part, "iloc") for part in parts)
+        check_places(features, [] if has_masks else options.split, "Parts of the split")
 
 
 def _placed(found: OpenFeatures | None, edges: EdgeSource) -> OpenFeatures | None:

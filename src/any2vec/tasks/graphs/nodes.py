@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from any2vec.data.attributed.graph import SPLITS
+from any2vec.data.attributed.node_tables import by_node_mask, labels_by_node, parts_by_node
 from any2vec.errors import DataError, InputError
 from any2vec.evaluate.graph.nodes import read_labels
-from any2vec.tasks.layers.prepare import named_labels, read_split
+from any2vec.tasks.layers.prepare import is_class, named_labels, read_split
 
 MAX_CLASSES = 1 << 16
 """of labels that are numbers"""
@@ -98,14 +99,15 @@ class Nodes:
 def node_labels(source: Any, nodes: Nodes) -> tuple[np.ndarray, list[str]]:
     """(int32 (N,), -1 for none, or uint8 (N, C) where a node has several classes; names of the classes).
 
-    source: a file of lines `node class`; a dict of node -> class, or classes; or an array: whole numbers (N,) from 0,
-    -1 for none; names (N,), None for none; or 0 and 1 (N, C).
+    source: a file of lines `node class`; a dict of node -> class, or classes; a table of nodes and classes, by a column
+    or an index; or an array: whole numbers (N,) from 0, -1 for none; names (N,), None for none; or 0 and 1 (N, C).
 
     Raises:
         DataError: it cannot be read, or a node is not there.
     """
     if isinstance(source, str | Path):
         return _of_named(*read_labels(Path(source)), nodes, Path(source).name)
+    source = labels_by_node(source)
     if isinstance(source, Mapping):
         return _of_named(*_of_mapping(source), nodes, "The labels")
     try:
@@ -165,19 +167,21 @@ def node_splits(source: Any, index: int | None, nodes: Nodes) -> np.ndarray:
     """int8 (S, N): 0 train, 1 val, 2 test, -1 none.
 
     source: a file of lines `node train|val|test`; a .npz file with an array `split` of those numbers, or the array,
-    (S, N) or (N,); part -> nodes, or masks (N,). Nodes are whole numbers, their ids (their rows, where they are known
-    by names that are no numbers), or names. index: keep that split alone.
+    (S, N) or (N,), or words (N,), None for none; a table of nodes and parts, by a column or an index; node -> part;
+    part -> nodes, or masks (N,). Nodes are whole numbers, their ids (their rows, where they are known by names that
+    are no numbers), or names. index: keep that split alone.
 
     Raises:
         DataError: it cannot be read, a node is not there or in two parts. InputError: there is no such split.
     """
     name = Path(source).name if isinstance(source, str | Path) else "The split"
     split: Any = _load(Path(source)) if name.endswith(".npz") and isinstance(source, str | Path) else source
-    if isinstance(split, str | Path):
-        split = _of_parts({part: nodes.rows(names, name) for part, names in read_split(split).items()}, nodes, name)
+    named = read_split(split) if isinstance(split, str | Path) else parts_by_node(split)
+    if named is not None:
+        split = _of_parts({part: nodes.rows(names, name) for part, names in named.items()}, nodes, name)
     elif isinstance(split, Mapping):
         split = _of_parts({part: _chosen(given, nodes, name) for part, given in split.items()}, nodes, name)
-    split_SN = np.atleast_2d(np.asarray(split))
+    split_SN = np.atleast_2d(_by_place(split, nodes, name))
     is_split = split_SN.ndim == 2 and split_SN.shape[1] == nodes.num and split_SN.dtype != bool
     if not is_split or not np.isin(split_SN, (-1, 0, 1, 2)).all():
         raise DataError(
@@ -191,6 +195,22 @@ def node_splits(source: Any, index: int | None, nodes: Nodes) -> np.ndarray:
     return split_SN.astype(np.int8)
 
 
+def _by_place(split: Any, nodes: Nodes, name: str) -> np.ndarray:
+    """The array that it is, numbers in the place of words, one for each node."""
+    found = np.asarray(split)
+    if found.shape == (nodes.num, 1):
+        found = found[:, 0]
+    values = found.tolist() if found.shape == (nodes.num,) and found.dtype.kind in "OUT" else []
+    if not any(isinstance(one, str) for one in values):
+        return found
+    number_of = {word: number for number, word in enumerate(SPLITS)}
+    given = (number_of.get(one, one) if isinstance(one, str) else one for one in values)
+    numbers = [one if is_class(one) else -1 for one in given]
+    if unknown := [one for one in numbers if one not in (-1, 0, 1, 2)]:
+        raise DataError(f"{name} has a part {unknown[0]!r}; parts are {', '.join(SPLITS)}.")
+    return np.array(numbers, np.int8)
+
+
 def _load(path: Path) -> np.ndarray:
     try:
         # opened here, as np.load leaves a file open when it fails within
@@ -202,6 +222,8 @@ def _load(path: Path) -> np.ndarray:
 
 def _chosen(given: Any, nodes: Nodes, name: str) -> np.ndarray:
     """Rows of the nodes of a part."""
+    if (names := by_node_mask(given)) is not None:
+        return nodes.rows(names, name)
     chosen = np.asarray(given)
     if chosen.dtype == bool:
         if chosen.shape != (nodes.num,):

@@ -37,9 +37,12 @@ from any2vec.train.checkpoint import FILE
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
 from any2vec.train.loop import LocalDriver
 from any2vec.train.progress import Recorder
-from any2vec.train.result import Result
+from any2vec.train.result import Result, remarks
 from any2vec.train.spec import Request
 from any2vec.types import State
+
+_SAMPLE, _SAME = 1000, 0.9
+"""nodes whose vectors are compared; share of them with one vector from which on the run is doubted"""
 
 
 class NetworkProgram(InMemoryProgram):
@@ -107,7 +110,9 @@ class NetworkProgram(InMemoryProgram):
         (_, vectors, scores), reader = self._score(), learner.batches.reader
         graph_meta = self.prepared.graph.metadata
         why = {"why_whole": learner.network.why_whole} if isinstance(self.request.spec.model, OwnModule) else {}
-        return _scores_of(data, vectors, scores) | why | {
+        doubt = _doubt(vectors, self.request.spec.model.rate)
+        doubted = {"warnings": [*remarks(self.metadata), doubt]} if doubt else {}
+        return _scores_of(data, vectors, scores) | why | doubted | {
             "best_epoch": epochs, "epochs_done": epochs, "rows_read": reader.sampled,
             "dim": vectors.shape[1], "batch_order": learner.batches.order,
             "rows_missed": reader.reads.missed, "bytes_read": reader.reads.bytes_read,
@@ -153,6 +158,18 @@ class NetworkProgram(InMemoryProgram):
         order_N = node_order(self.prepared.data.csr, method)
         self._place_N = places_of(order_N)
         return in_order(self.prepared.data, order_N)
+
+
+def _doubt(vector_ND: np.ndarray, rate: float) -> str:
+    """A sentence where most of a sample of the nodes have the same vector; "" where not."""
+    sample_SD = vector_ND[:: -(-len(vector_ND) // _SAMPLE) or 1]
+    counts = np.unique(sample_SD, axis=0, return_counts=True)[1]
+    if len(sample_SD) < 2 or counts.max() < _SAME * len(sample_SD):
+        return ""
+    return (
+        f"{counts.max() / len(sample_SD):.0%} of the nodes have the same vector: the training collapsed, or features "
+        f"do not tell nodes apart; try a smaller learning rate (--learning-rate {rate / 10:g}; this run: {rate:g})."
+    )
 
 
 def _scores_of(data: LearnerData, vector_ND: np.ndarray, score_NC: np.ndarray) -> dict[str, Any]:

@@ -16,6 +16,14 @@ from scipy import sparse
 
 from any2vec.data.attributed.features import check_finite, open_matrix
 from any2vec.data.attributed.graph import SPLITS
+from any2vec.data.attributed.node_tables import (
+    SPLIT_RANKS,
+    columns_of_header,
+    is_file_of_columns,
+    labels_by_node,
+    node_features,
+    parts_by_node,
+)
 from any2vec.data.graph.augment import Features, augment, multiply, normalized_adjacency
 from any2vec.data.graph.reader import open_graph
 from any2vec.data.io.files import fingerprint
@@ -96,10 +104,12 @@ def prepare_nodes(
         if getattr(options, name) is None:
             raise InputError(f"{model.name} learns classes of nodes from features: say where {name} are, --{name}.")
     opened = open_graph(data, graph, cache_dir, stage)
-    keys, features = read_features(options.features)
+    given, labels = open_features(options.features), labels_by_node(options.labels)
+    check_places(given, labels, "The labels")
+    keys, features = read_features(given)
     row_of = {name: row for row, name in enumerate(keys.names)}
     adjacency = adjacency_of(opened, row_of)
-    label_N, classes = _labels(options.labels, row_of)
+    label_N, classes = _labels(labels, row_of)
     rows = _split(options.split, row_of, label_N)
     if not len(rows["train"]):
         raise DataError("The training split is empty: no node that has a class is to train; give some nodes `train`.")
@@ -148,7 +158,7 @@ def read_features(source: Any) -> tuple[UserKeys, Features]:
     Raises:
         DataError: it cannot be read, is no matrix, or holds a NaN or an infinite number.
     """
-    keys, matrix, name, are_integers = open_features(source)
+    keys, matrix, name, are_integers, _ = open_features(source)
     with np.errstate(over="ignore"):
         features = matrix.astype(np.float32)
     check_finite(features.data if sparse.issparse(features) else features, name)
@@ -167,6 +177,8 @@ class OpenFeatures(NamedTuple):
     """for messages"""
     are_integers: bool = True
     """the keys, as their user knows them"""
+    is_table: bool = False
+    """the keys are of a column or an index, beside which a list of classes may go by rows or by nodes"""
 
 
 def open_features(source: Any) -> OpenFeatures:
@@ -176,18 +188,42 @@ def open_features(source: Any) -> OpenFeatures:
         DataError: it cannot be read, or is no matrix.
     """
     name = str(source) if isinstance(source, str | Path) else "features"
+    if isinstance(source, OpenFeatures):
+        return source
     if isinstance(source, str | Path) and Path(source).suffix not in (".npy", ".npz"):
         if not Path(source).exists():
             raise DataError(f"There are no features {source}; give a .npy or .npz file, or vectors of any2vec.")
         try:
             source = Embeddings.load(source)
         except FormatError as error:
-            raise DataError(f"Features are a .npy or .npz file, or vectors that any2vec reads. {error}") from error
+            if not is_file_of_columns(source):
+                raise DataError(
+                    "Features are a .npy or .npz file, a table (Parquet, Arrow, CSV), or vectors that any2vec reads. "
+                    f"{error}"
+                ) from error
     if isinstance(source, Embeddings):
         return OpenFeatures(
             source.keys.names, open_matrix(source.vectors, name), name, are_integers=source.keys.are_integers
         )
+    if (found := node_features(source, name)) is not None:
+        keys, matrix = found[0], open_matrix(found[1], name)
+        if keys is None:
+            return OpenFeatures(None, matrix, name)
+        return OpenFeatures(keys.names, matrix, name, keys.are_integers, is_table=True)
     return OpenFeatures(None, open_matrix(source, name), name)
+
+
+def check_places(features: OpenFeatures, given: Any, name: str) -> None:
+    """Raise DataError where a list or an array may go by the rows of features or by their nodes, of another order."""
+    is_by_place = not isinstance(given, str | Path | Mapping)
+    if not (is_by_place and features.is_table and features.are_integers and features.keys is not None):
+        return
+    ids = [int(key) for key in features.keys]
+    if ids != sorted(ids):
+        raise DataError(
+            f"{name} go by place and the rows of features by node, and not in order: a place may be a row or a node; "
+            "give a dict by node, a table with a column node, or a Series whose index are the nodes."
+        )
 
 
 def named_labels(found: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -250,9 +286,10 @@ def _split(source: Any, row_of: dict[str, int], label_N: np.ndarray) -> dict[str
     """Rows of each part. Without a split all labeled nodes train."""
     if source is None:
         return {"train": np.flatnonzero(label_N >= 0), "val": np.empty(0, np.int64), "test": np.empty(0, np.int64)}
-    if isinstance(source, str | Path):
-        parts = read_split(source)
-        rows = {name: _rows(nodes, row_of, Path(source).name) for name, nodes in parts.items()}
+    named = read_split(source) if isinstance(source, str | Path) else parts_by_node(source)
+    if named is not None:
+        where = Path(source).name if isinstance(source, str | Path) else "The split"
+        rows = {name: _rows(nodes, row_of, where) for name, nodes in named.items()}
     else:
         if unknown := {str(name) for name in source} - set(SPLITS):
             raise DataError(f"The split has a part {min(unknown)!r}; parts are {', '.join(SPLITS)}.")
@@ -271,16 +308,24 @@ def _split(source: Any, row_of: dict[str, int], label_N: np.ndarray) -> dict[str
 
 
 def read_split(path: str | Path) -> dict[str, list[str]]:
-    """Nodes by part, of a file of lines `node train|val|test`.
+    """Nodes by part, of a file of lines `node train|val|test`; a first line may name its columns (`node,split`).
 
     Raises:
         DataError: it cannot be read, or a line is another; file and line.
     """
     parts: dict[str, list[str]] = {name: [] for name in SPLITS}
+    is_first, columns = True, None
     for number, line in read_lines(path):
         if line.startswith("#"):
             continue
-        fields = [field for field in fields_of(line, mark_of(line)) if field]
+        fields = fields_of(line, mark_of(line))
+        may_name, is_first = is_first and set(SPLITS).isdisjoint(fields), False
+        if may_name and (columns := columns_of_header(fields, SPLIT_RANKS, Path(path).name)) is not None:
+            continue
+        if columns is not None:
+            node, values = columns.of(fields)
+            fields = [node, *values]
+        fields = [field for field in fields if field]
         if len(fields) != 2 or fields[1] not in SPLITS:
             raise DataError(f"{Path(path).name}, line {number:,}: expected `node train|val|test`, got {line!r}.")
         parts[fields[1]].append(fields[0])
@@ -313,40 +358,45 @@ def answer_nodes(
 def stored_options(options: NodeOptions, folder: Path) -> NodeOptions:
     """The options, all that is in memory in files of a folder."""
     found: dict[str, Any] = {}
-    if options.features is not None and not isinstance(options.features, str | Path):
-        found["features"] = _store_features(options.features, folder)
-    if options.labels is not None and not isinstance(options.labels, str | Path):
-        found["labels"] = _store_lines(folder / "labels.tsv", list(_label_lines(options.labels, options.features)))
-    if isinstance(options.split, dict):
-        lines = [
-            f"{quoted(_name(options.features, row))}\t{part}\n" for part, rows in options.split.items() for row in rows
-        ]
+    labels, parts = labels_by_node(options.labels), parts_by_node(options.split)
+    is_in_memory = options.features is not None and not isinstance(options.features, str | Path)
+    features = open_features(options.features) if is_in_memory else None
+    keys = None if features is None else features.keys
+    if features is not None:
+        check_places(features, labels, "The labels")
+        found["features"] = _store_features(features, folder)
+    if labels is not None and not isinstance(labels, str | Path):
+        found["labels"] = _store_lines(folder / "labels.tsv", list(_label_lines(labels, keys)))
+    if parts is None and isinstance(options.split, dict):
+        parts = {part: [_name(keys, row) for row in rows] for part, rows in options.split.items()}
+    if parts is not None:
+        lines = [f"{quoted(name)}\t{part}\n" for part, names in parts.items() for name in names]
         found["split"] = _store_lines(folder / "split.tsv", lines)
     return replace(options, **found)
 
 
-def _label_lines(labels: Any, features: Any) -> Iterator[str]:
+def _label_lines(labels: Any, keys: Sequence[str] | None) -> Iterator[str]:
     by_node = labels.items() if isinstance(labels, Mapping) else enumerate(np.asarray(labels).tolist())
     for node, label in by_node:
         if is_class(label):
             if len(str(label).split()) != 1:
                 raise InputError(f"A class that goes to other processes is one word; got {label!r}.")
-            name = str(node) if isinstance(labels, Mapping) else _name(features, node)
+            name = str(node) if isinstance(labels, Mapping) else _name(keys, node)
             yield f"{quoted(name)}\t{quoted(str(label))}\n"
 
 
-def _name(features: Any, row: int) -> str:
-    return str(features.keys[row]) if isinstance(features, Embeddings) else str(row)
+def _name(keys: Sequence[str] | None, row: int) -> str:
+    return str(row) if keys is None else keys[row]
 
 
-def _store_features(features: Any, folder: Path) -> Path:
-    if isinstance(features, Embeddings):
-        features.save(folder / "features")
+def _store_features(features: OpenFeatures, folder: Path) -> Path:
+    if features.keys is not None:
+        Embeddings(UserKeys(features.keys, features.are_integers), features.matrix).save(folder / "features")
         return folder / "features"
-    if sparse.issparse(features):
-        sparse.save_npz(folder / "features.npz", sparse.csr_array(features))
+    if sparse.issparse(features.matrix):
+        sparse.save_npz(folder / "features.npz", sparse.csr_array(features.matrix))
         return folder / "features.npz"
-    np.save(folder / "features.npy", np.asarray(features))
+    np.save(folder / "features.npy", features.matrix)
     return folder / "features.npy"
 
 

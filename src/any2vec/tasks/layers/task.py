@@ -50,7 +50,7 @@ class Layers(Task):
     }  # fmt: skip
     planning: ClassVar = ("any2vec.options.planning:Shape",)
     needs_folder: ClassVar = False  # what a classifier predicts rightly may be all that is wanted
-    input: ClassVar = "a graph (edge list, Parquet, Matrix Market): one file, or - for standard input"
+    input: ClassVar = "a graph (edge list, Parquet, JSON Lines, Matrix Market): one file, or - for standard input"
 
     def nouns(self, model: Any) -> Nouns:
         return Nouns("nodes", "nodes")

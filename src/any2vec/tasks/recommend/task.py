@@ -60,7 +60,7 @@ class Recommend(Task):
         "cache_dir": "interactions are read anew by each run",
     }  # fmt: skip
     input: ClassVar = (
-        "interactions (TSV, CSV, Parquet, Arrow): user, item[, weight]; files, globs, - for standard input"
+        "interactions (TSV, CSV, Parquet, Arrow, JSON Lines): user, item[, weight]; files, globs, - for standard input"
     )
 
     def nouns(self, model: Any) -> Nouns:
@@ -74,7 +74,9 @@ class Recommend(Task):
         data = read_interactions(spec.data, spec.reading.get("interactions"), progress=as_reading(hooks.stage))
         _check_several(spec.model, data.report.num_users, data.report.num_items)
         digest = fingerprint(data.indptr, data.item_E, data.weight_E, data.users.arena, data.items.arena)
-        said = {name: value for name, value in data.report.as_dict().items() if value or name != "comments"}
+        said = {
+            name: value for name, value in data.report.as_dict().items() if value or name not in ("comments", "notes")
+        }
         if header := said.pop("header"):  # by another name than that of edges, of which all runs make a remark
             said["first_line"] = header
         metadata = {"kind": "interactions", **said, "digest": digest}
@@ -114,15 +116,14 @@ class Recommend(Task):
         of = f"{data['num_interactions']:,} of {data['num_users']:,} users"
         weights = "each of weight 1"
         if data["weighted"]:
-            weights = "with weights" + (
-                "" if summary["model"] == "als" else f", of which {summary['model']} makes nothing"
-            )
+            weights = "with weights"
+            if summary["model"] != "als" and data.get("repeated"):  # which alone make weights of data without
+                weights = f"{data['repeated']:,} repeated; {summary['model']} makes nothing of repeats and weights"
+            elif summary["model"] != "als":
+                weights += f", of which {summary['model']} makes nothing"
         found = [("interactions", f"{of}, {weights}")]
         if header := data.get("first_line"):
             found.append(("note", f"first line taken as a header (--no-header reads it): {header}"))
-        if count := data["ignored_columns"]:
-            noun = "column of the data is" if count == 1 else "columns of the data are"
-            found.append(("note", f"{count:,} {noun} not read; --use-columns USER,ITEM,WEIGHT names them"))
         return found
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:

@@ -56,7 +56,7 @@ class StreamOptions:
     replay_words: Annotated[int | None, Whole(8, 2**31)] = None
     """words to replay from, 8 or more; default 1,000,000"""
     replay_alpha: Annotated[float, Number(0, 1)] = 0.0
-    """priority exponent of losses, 0..1; 0: uniform"""
+    """exponent of losses, 0..1; 0: uniform"""
     replay_beta: Annotated[float, Number(0, 1)] = 1.0
     """importance-sampling exponent, 0..1"""
     pair_memory: str | None = None

@@ -18,7 +18,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError
 from any2vec.machine import peak_resident_bytes, resident_bytes
 from any2vec.models.stream.learner import StreamLearner
-from any2vec.models.words.too_little import too_little
+from any2vec.models.words.too_little import lone_words, too_little
 from any2vec.sampling.replay import ReplayBuffer
 from any2vec.sources.base.inflow import Inflow, check_names
 from any2vec.sources.base.options import MOST_LINE
@@ -182,14 +182,18 @@ class StreamProgram(Program):
             "peak_anon_bytes": max(recorder.peak_anonymous, resident_bytes()[0]),
             "warnings": [
                 *(f"{name}: {one['trouble']}" for name, one in found.items() if one["trouble"]),
-                *([self._nothing(recorder.items)] if self.embeddings is None else self._doubts(recorder.items)),
+                *([self._nothing(recorder.items)] if self.embeddings is None else self._doubts(recorder)),
             ],
         } | self.metrics  # fmt: skip
 
-    def _doubts(self, words: int) -> list[str]:
-        """Where subsampling has left too little to trust the vectors; a network learns from the pairs of all words."""
-        model, vocabulary = self.request.spec.model, self.batches.vocabulary
+    def _doubts(self, recorder: Recorder) -> list[str]:
+        """Where no line has had a pair, or subsampling has left too little to trust the vectors; a network learns from
+        the pairs of all words.
+        """
+        model, vocabulary, words = self.request.spec.model, self.batches.vocabulary, recorder.items
         num_lines = sum(one["lines"] for one in self.counts.look().values())
+        if 0 < words <= num_lines and mean_loss(recorder.epoch) is None:
+            return [lone_words(words)]
         count_V = vocabulary.counts_V[vocabulary.rows()]
         if model.is_dense or self.request.spec.run.replay or not num_lines or not count_V.any():
             return []
@@ -283,12 +287,13 @@ def _needs(found: Checkpoint) -> None:
 
 def _opened(request: Request) -> list[Source]:
     """The sources, by number; what is a source already stays what it is."""
-    seed = request.spec.run.seed
-    if request.spec.run.readers == "processes":
-        return open_subprocesses(request.spec.data, request.spec.reading["sources"], seed)
+    spec = request.spec
+    seed, reading, text = spec.run.seed, spec.reading["sources"], spec.reading["text"]
+    if spec.run.readers == "processes":
+        return open_subprocesses(spec.data, reading, seed, text)
     return [
-        one if hasattr(one, "batches") else open_source(one, number, request.spec.reading["sources"], seed)
-        for number, one in enumerate(request.spec.data)
+        one if hasattr(one, "batches") else open_source(one, number, reading, seed, text)
+        for number, one in enumerate(spec.data)
     ]
 
 

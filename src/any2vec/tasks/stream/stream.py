@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 from any2vec.data.io.files import is_table
 from any2vec.data.options import TextOptions
 from any2vec.embeddings import Embeddings
-from any2vec.errors import DataError, InputError
+from any2vec.errors import InputError
 from any2vec.models.stream.config import StreamModel
 from any2vec.options.given import check_called, given_options, given_path
 from any2vec.options.hosts import HostOptions
@@ -22,6 +22,7 @@ from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
 from any2vec.sources.base.address import is_crawl
 from any2vec.sources.base.options import SourceOptions
+from any2vec.sources.kinds.column_lines import ColumnLines
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.progress import StreamProgress
 from any2vec.train.fit import options_of, train
@@ -64,7 +65,8 @@ def stream(
         sources: an address (a path, `-`, tcp://, unix://, http(s)://, kafka://, redis://, crawl:URL), an iterable of
             lines (strings), a table in memory (pandas, Polars, Arrow, a Dataset, a dict of columns), or a list of such.
             A list of strings is lines when none of them is an address or the path of a file, and one holds white space.
-            From a table it reads the text column, or the one that `TextOptions(column=...)` names.
+            From a table, and a file of Parquet or Arrow, it reads the text column, or the one that
+            `TextOptions(column=...)` names, which CSV and TSV need.
         out: folder of checkpoints, snapshots and records; None keeps the result only in memory.
         options, reading, text: limits and intervals; how sources are read; how lines become words.
         hosts: trainers and servers of rows; None: this process trains. Under torchrun, ranks other than 0 get None.
@@ -94,7 +96,7 @@ def stream(
     reading = SourceOptions() if reading is None else given_options("reading", reading, SourceOptions)
     text = TextOptions() if text is None else given_options("text", text, TextOptions)
     data = listed(_as_lines(sources, text))
-    if any(isinstance(one, TableLines) for one in data):
+    if any(isinstance(one, ColumnLines) for one in data) and not any(isinstance(one, str) for one in data):
         text = replace(text, column=None)
     spec = RunSpec(
         task=task_of(config, "stream").name, model=config, data=data,
@@ -111,38 +113,13 @@ def stream(
 def _as_lines(sources: Any, text: TextOptions) -> Any:
     """A list of lines as one source, a table as the lines of its column; all else as it is."""
     if is_table(sources):
-        return TableLines(sources, text)
+        return ColumnLines(sources, text)
     if not isinstance(sources, list | tuple):
         return sources
     if not all(isinstance(one, str) for one in sources):
-        return [TableLines(one, text) if is_table(one) else one for one in sources]
+        return [ColumnLines(one, text) if is_table(one) else one for one in sources]
     is_text = any(len(one.split()) > 1 for one in sources) and not any(map(_is_address, sources))
     return [sources] if is_text else sources
-
-
-class TableLines:
-    """The column of text of a table in memory, as a source of lines.
-
-    Raises:
-        DataError: it has no such column, or several may be meant, or the values are no text.
-    """
-
-    def __init__(self, table: Any, text: TextOptions) -> None:
-        self._table, self._text = table, text
-        self._found: Any = self._open()
-        if self._found.kind == "ids":
-            raise DataError(
-                f"Column {self._found.column!r} of {self._found.name} holds whole numbers; a stream learns from text."
-            )
-
-    def __iter__(self) -> Iterator[Any]:
-        found, self._found = self._found or self._open(), None  # a reader of batches can be read once
-        return iter(found.values(self._text.bad_bytes))
-
-    def _open(self) -> Any:
-        from any2vec.data.text.columns import Column
-
-        return Column(self._table, None, self._text.column)
 
 
 def _is_address(text: str) -> bool:

@@ -65,9 +65,9 @@ class Streams(Task):
         "sync": "sync (in step), a merge rule such as adasum (likewise), async, bounded (by --staleness-bound) or "
         "dense (whole tables) [default async]",
         "staleness_bound": "batches ahead of the slowest, 0 or more; default 4",
+        "column": "column of text in CSV, TSV, Parquet, Arrow files",
         "memory": "memory for vectors and vocabulary; the rarest words are dropped when it is full [default 1GB]",
     }
-    leaves_out: ClassVar = ("column",)
     ends: ClassVar = False
     record: ClassVar = "any2vec.tasks.stream.progress:StreamProgress"
     summary_file: ClassVar = "stream.json"
@@ -106,8 +106,8 @@ class Streams(Task):
             if getattr(spec.run, name) and spec.run.out is None:
                 raise InputError(f"{name} needs out, the run folder; give it.")
         text = spec.reading["text"]
-        if text.column is not None:
-            raise InputError("column is for files of columns; of NDJSON say the field.")
+        if text.column is not None and not any(isinstance(one, str) for one in spec.data):
+            raise InputError("column is for files of columns and tables; leave it out.")
         odd = [one for one in spec.data if not isinstance(one, str) or one == "-"]
         if odd and spec.hosts.hosts is not None:
             what = "standard input" if odd[0] == "-" else "an iterable"
@@ -159,7 +159,7 @@ def _check_sources(spec: RunSpec) -> None:
     from any2vec.sources.base.inflow import check_names
     from any2vec.sources.opening import open_sources
 
-    sources = open_sources(spec.data, spec.reading["sources"], spec.run.seed)
+    sources = open_sources(spec.data, spec.reading["sources"], spec.run.seed, spec.reading["text"])
     for source in sources:
         source.close()
     check_names(sources)

@@ -60,7 +60,9 @@ def prepare_triples(
         triples.tail,
         *(keys.arena for keys in (triples.entities, triples.relations)),
     )
-    said = {name: value for name, value in triples.report.as_dict().items() if value or name != "comments"}
+    said = {
+        name: value for name, value in triples.report.as_dict().items() if value or name not in ("comments", "notes")
+    }
     return PreparedTriples(triples, {"kind": "triples", **said, "digest": digest})
 
 

@@ -90,7 +90,7 @@ class Triples(Task):
         "order": "order of partitions [default comet]",
     }
     planning: ClassVar = ("any2vec.options.planning:ItemShape",)
-    input: ClassVar = "triples (TSV, CSV, N-Triples, Parquet): one file, or - for standard input"
+    input: ClassVar = "triples (TSV, CSV, N-Triples, Parquet, JSON Lines): one file, or - for standard input"
 
     def nouns(self, model: Any) -> Nouns:
         return Nouns("entities", "triples")

@@ -251,6 +251,7 @@ def graph_metadata(model: SequenceModel, graph: Graph, options: GraphOptions | N
         "header": report.header, **({"columns_not_read": beside} if beside > 0 else {}),
         "is_directed": graph.is_directed, "is_weighted": report.is_weighted,
         "num_walks": len(graph) * model.walks_per_node, "digest": _digest(graph),
+        **({"notes": report.notes} if report.notes else {}),
     }  # fmt: skip
 
 

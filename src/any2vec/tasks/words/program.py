@@ -14,7 +14,7 @@ from any2vec.models.words.config import NGram
 from any2vec.models.words.gram_rows import GramRows
 from any2vec.models.words.learner import SequenceLearner
 from any2vec.models.words.pair_steps import pair_steps
-from any2vec.models.words.too_little import too_little
+from any2vec.models.words.too_little import lone_words, too_little
 from any2vec.models.words.walk_corpus import WalkCorpusTokens
 from any2vec.plan.order.epochs import EpochSchedule, piece_positions
 from any2vec.plan.order.shares import chunk_bounds
@@ -162,12 +162,14 @@ class SequenceProgram(InMemoryProgram):
 
 
 def doubted(summary: dict[str, Any], request: Request, prepared: Prepared) -> dict[str, Any]:
-    """The summary, with what is odd about the data, and whether subsampling has left too little to trust vectors
-    that began afresh.
+    """The summary, with what is odd about the data, whether no line has a pair, and whether subsampling has left too
+    little to trust vectors that began afresh.
     """
     model, metadata, doubts = request.spec.model, prepared.metadata, [prepared.doubt]
     num_sentences = metadata.get("num_sentences") or metadata.get("num_walks")
-    if request.spec.run.start is None and num_sentences:
+    if num_sentences and metadata.get("num_tokens") == num_sentences:
+        doubts.append(lone_words(num_sentences))
+    elif request.spec.run.start is None and num_sentences:
         doubts.append(too_little(
             prepared.counts, num_sentences, subsample=model.subsample, window=model.window,
             rate=(model.learning_rate + model.min_learning_rate) / 2, epochs=request.spec.run.epochs,

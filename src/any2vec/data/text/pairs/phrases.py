@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,6 +82,7 @@ class Phrases:
             text: how it is read. threads: 0 = all usable cores. cache_dir: where the encoded text is kept.
             options: fields of `PhraseOptions`: min_count, threshold, scoring, passes, delimiter, connectors (a list
                 of words, or "english").
+            stage: called with (what is done, amount done, amount in all).
 
         Raises InputError, DataError and StorageError. The same for any number of threads. Memory O(different words and
         phrases + half a gigabyte of pairs): what is beyond lies in temporary files.
@@ -109,15 +110,28 @@ class Phrases:
             words = list(_joined(words, found, connectors, self.options.delimiter))
         return words
 
-    def apply(self, sentences: Iterable[str | Iterable[str]]) -> Iterator[list[str]]:
-        """The words of each sentence, phrases joined."""
-        return (self[sentence] for sentence in sentences)
+    def apply(self, sentences: Iterable[str | Iterable[str]], column: str | None = None) -> Iterator[list[str]]:
+        """The words of each sentence, phrases joined.
+
+        Args:
+            sentences: strings, or lists of words; or a table in memory, one sentence a row.
+            column: of a table: the one of the text; None: that of `text`, or the only one that holds text.
+
+        Raises:
+            InputError: it is a string. DataError: it is a table whose column has to be named.
+        """
+        from any2vec.data.text.documents import Documents
+
+        reading = replace(self.text, column=column or self.text.column)
+        return (self[sentence] for sentence in Documents(sentences, reading))
 
     def write(
         self, source: Any, out: Path | str, *, overwrite: bool = False, threads: int = 0,
         cache_dir: Path | str | None = None, stage: Stage | None = None,
     ) -> Corpus:  # fmt: skip
         """Write what `encode_text` reads as text, a sentence a line, phrases joined; returns the corpus that was read.
+
+        source, threads, cache_dir, stage: as of `fit`. overwrite: a file that stands at `out`.
 
         Raises InputError for words with white space, which text cannot hold, StorageError where `out` is taken.
         """
@@ -140,7 +154,7 @@ class Phrases:
         return corpus
 
     def save(self, path: Path | str, overwrite: bool = False) -> None:
-        """Write them as JSON, atomically. StorageError: `path` is taken, or cannot be written."""
+        """Write them as JSON, atomically. StorageError: `path` is taken, not to overwrite, or cannot be written."""
         passes = [[[list(words), score] for words, score in found.items()] for found in self.passes]
         meta = {"format": FORMAT, "version": VERSION, "options": asdict(self.options), "text": asdict(self.text)}
         with atomic_file(path, overwrite) as temporary:

@@ -105,6 +105,11 @@ class GraphNetwork(ModelConfig):
                 beside = " where num_parts is given" if is_given and name in ("parts_per_batch", "batch_size") else ""
                 raise InputError(f"{name} does nothing with sampling {self.sampling}{beside}; leave it out.")
 
+    @property
+    def rate(self) -> float:
+        """Of Adam."""
+        return self.learning_rate
+
     def parts_of(self, num: int) -> int:
         """Into how many parts a graph is cut from which an epoch's batches take so many nodes in all."""
         if self.num_parts is not None:
@@ -185,6 +190,8 @@ class ObjectiveNetwork(LayeredNetwork):
     """links: share of the edges for the test, and along which no messages go, 0..0.9"""
     walk_length: Annotated[int, Whole(2, 1000)] = 6
     """unsupervised: nodes of a walk, the first one included, 2..1,000"""
+    learning_rate: Annotated[float | None, Number(0, 10, open_low=True)] = None  # type: ignore[assignment]
+    """of Adam; default 0.01, or 0.001 without classes"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -206,6 +213,13 @@ class ObjectiveNetwork(LayeredNetwork):
     @property
     def dim(self) -> int:
         return self.hidden if self.objective != "classes" else super().dim
+
+    @property
+    def rate(self) -> float:
+        if self.learning_rate is not None:
+            return self.learning_rate
+        # where nodes have hundreds of features, larger steps of pairs move all rows to the dead side of ReLU
+        return 0.01 if self.objective == "classes" else 0.001
 
     @property
     def num_drawn(self) -> int:

@@ -25,6 +25,8 @@ from any2vec.types import Stats
 
 TRAIN, PUT = 1, 2
 """kinds of pieces: a batch; a state to go on from"""
+_LOSS_STEPS = 1 << 20
+"""of 1 nat: up to 8 billion nats a float64 adds such numbers without rounding"""
 _NUMBERS = 8
 _PREPARED: dict[int, Callable[..., Any]] = {3: SpelledRows, 5: BatchWords}
 """what a model has of a batch's words, by its number of arrays"""
@@ -124,8 +126,9 @@ def _sentences(*weights: Part) -> Sentences | None:
 
 
 def stats_parts(stats: Stats, sentences: Sentences | None = None) -> list[Part]:
-    """What a trainer reports of a batch."""
-    numbers = np.array([stats.items, stats.loss_sum, stats.loss_examples, stats.cpu_seconds], np.float64)
+    """What a trainer reports of a batch: its loss in steps of which sums are exact, whoever reports first."""
+    loss = round(stats.loss_sum * _LOSS_STEPS) / _LOSS_STEPS if np.isfinite(stats.loss_sum) else stats.loss_sum
+    numbers = np.array([stats.items, loss, stats.loss_examples, stats.cpu_seconds], np.float64)
     return [Part("control", numbers), *([] if sentences is None else [Part("dense", sentences.loss_N)])]
 
 
