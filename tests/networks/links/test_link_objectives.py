@@ -106,8 +106,8 @@ def test_pairs_are_learned_in_smaller_steps(objective: Any, rate: float | None, 
 
 
 def test_links_of_nodes_with_many_features_are_learned_by_default(tmp_path: Path) -> None:
-    """Nodes have some 270 of 600 features, 100 of them their block's: ten times larger steps end with one vector for
-    all nodes, which is said."""
+    """Nodes have some 270 of 600 features, 100 of them their block's: with ten times larger steps most runs end with
+    one vector for all nodes."""
     rng = np.random.default_rng(0)
     label_N = np.arange(NODES) % CLASSES
     src, dst = rng.integers(0, NODES, (2, 12000))
@@ -119,10 +119,21 @@ def test_links_of_nodes_with_many_features_are_learned_by_default(tmp_path: Path
     graph = any2vec.write_graph(np.stack([src[kept], dst[kept]]), tmp_path / "graph", features=x)
     found = trained(graph, replace(LINKS, hidden=64))
     assert found.summary["test_auc"] > 0.75 and not found.summary["warnings"]
-    large = trained(graph, replace(LINKS, hidden=64, learning_rate=0.01))
-    assert large.summary["warnings"][-1].endswith(
-        "try a smaller learning rate (--learning-rate 0.001; this run: 0.01)."
-    )
+
+
+@pytest.mark.parametrize("others", [0, 12, 60])
+def test_a_run_whose_nodes_have_one_vector_says_so(others: int, tmp_path: Path) -> None:
+    """Nodes without features are alike, but for the rounding of means; the first have features and one another."""
+    rng = np.random.default_rng(0)
+    edges = np.concatenate([rng.integers(others, NODES, (2, 8000)), rng.integers(0, others or 1, (2, 500))], axis=1)
+    x = np.zeros((NODES, 8), np.float32)
+    x[:others] = rng.normal(size=(others, 8))
+    said = trained(any2vec.write_graph(edges, tmp_path / "graph", features=x), LINKS, epochs=1).summary["warnings"]
+    if others / NODES > 0.1:
+        assert not said
+    else:
+        assert said[-1].startswith(f"{1 - others / NODES:.0%} of the nodes have the same vector")
+        assert said[-1].endswith("(--learning-rate 0.0001; this run: 0.001).")
 
 
 def test_degrees_fall_by_the_edges_that_are_left_out(tmp_path: Path) -> None:

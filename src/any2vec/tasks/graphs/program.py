@@ -41,8 +41,9 @@ from any2vec.train.result import Result, remarks
 from any2vec.train.spec import Request
 from any2vec.types import State
 
-_SAMPLE, _SAME = 1000, 0.9
-"""nodes whose vectors are compared; share of them with one vector from which on the run is doubted"""
+_SAMPLE, _SAME, _ROUNDING = 1000, 0.9, 1e-4
+"""nodes whose vectors are compared; share of them with one vector from which on the run is doubted; by how much of the
+largest number vectors differ that are one"""
 
 
 class NetworkProgram(InMemoryProgram):
@@ -161,14 +162,17 @@ class NetworkProgram(InMemoryProgram):
 
 
 def _doubt(vector_ND: np.ndarray, rate: float) -> str:
-    """A sentence where most of a sample of the nodes have the same vector; "" where not."""
+    """A sentence where most of a sample of the nodes have the same vector, but for rounding; "" where not."""
     sample_SD = vector_ND[:: -(-len(vector_ND) // _SAMPLE) or 1]
-    counts = np.unique(sample_SD, axis=0, return_counts=True)[1]
-    if len(sample_SD) < 2 or counts.max() < _SAME * len(sample_SD):
+    if len(sample_SD) < 2:
+        return ""
+    away_S = np.abs(sample_SD - np.median(sample_SD, axis=0)).max(axis=1)  # the median is what most have
+    share = float(np.mean(away_S <= _ROUNDING * np.abs(sample_SD).max()))
+    if share < _SAME:
         return ""
     return (
-        f"{counts.max() / len(sample_SD):.0%} of the nodes have the same vector: the training collapsed, or features "
-        f"do not tell nodes apart; try a smaller learning rate (--learning-rate {rate / 10:g}; this run: {rate:g})."
+        f"{share:.0%} of the nodes have the same vector: the training collapsed, or features do not tell nodes apart; "
+        f"try a smaller learning rate (--learning-rate {rate / 10:g}; this run: {rate:g})."
     )
 
 
