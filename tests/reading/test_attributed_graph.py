@@ -16,6 +16,7 @@ import any2vec
 from any2vec import AttributedGraph, GraphOptions, write_graph
 from any2vec.data.attributed import entries
 from any2vec.errors import DataError, FormatError, InputError, StorageError
+from any2vec.tasks.graphs.nodes import Nodes
 
 Edge = tuple[int, int, float]
 NUM = 60
@@ -183,6 +184,30 @@ def test_text_of_several_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "e").write_text("# comment\n" + "".join(lines) + "7\n")
     with pytest.raises(DataError, match=r"line 200002: one column"):
         write_graph(tmp_path / "e", tmp_path / "h")
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [0, 1, 2, 3], [5, 7, 1_000_000, 4], [-3, 2, 0, -70], [1 << 40, 3, (1 << 28) - 1, 1 << 28],
+        [-(1 << 62), (1 << 63) - 1, 0, 5],
+    ],
+)  # fmt: skip
+def test_ids_dense_and_sparse_become_rows(ids: list[int], tmp_path: Path) -> None:
+    """By a table or by search: in-neighbors by id are those of the lines."""
+    src, dst = np.random.default_rng(0).integers(0, 4, (2, 40))
+    src[:4], dst[:4] = np.arange(4), 0
+    pairs = {(ids[one], ids[other]) for one, other in zip(src, dst, strict=True)}
+    (tmp_path / "e.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in sorted(pairs)))
+    graph = write_graph(str(tmp_path / "e.tsv"), tmp_path / "graph", graph=GraphOptions(directed=True))
+    keys = [int(key) for key in graph.keys]
+    assert keys == sorted(ids)
+    neighbors = zip(keys, np.split(graph.csr.indices, graph.csr.indptr[1:-1]), strict=True)
+    assert {(keys[row], key) for key, rows in neighbors for row in rows} == pairs
+    nodes = Nodes.of_ids(np.array(sorted(ids)))
+    if nodes.ids is not None:
+        with pytest.raises(DataError, match="node '6' is not there"):
+            nodes.rows_of_ids(np.array([ids[0], 6]), "here")
 
 
 def test_text_that_begins_with_many_comments(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +17,13 @@ from any2vec.data.graph.edge_tables import choose_columns
 from any2vec.data.io.files import display, form_of, whole_lines
 from any2vec.data.options import GraphOptions, ProgressCall
 from any2vec.errors import DataError
+from any2vec.machine import usable_cores
 
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray]
 """(src, dst int64 (M,), weights float32 (M,) or (0,))"""
 _BATCH_ROWS = 1 << 20
+_MOST_THREADS = 4
+"""that read lines; more would wait for one another's Python"""
 
 
 class ReadWholeError(Exception):
@@ -36,24 +41,41 @@ def read_pieces(name: str, options: GraphOptions, progress: ProgressCall | None)
 
 
 def _of_text(name: str, options: GraphOptions, progress: ProgressCall | None) -> Iterator[Piece]:
+    """In the order of the file; threads read some blocks ahead."""
+    threads = min(usable_cores(), _MOST_THREADS)
+    waiting: deque[Future[Piece]] = deque()
+    with ThreadPoolExecutor(threads, thread_name_prefix="any2vec-edges") as pool:
+        for reader in _readers(name, options, progress):
+            waiting.append(pool.submit(_piece, reader))
+            if len(waiting) > 2 * threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _piece(reader: EdgeReader) -> Piece:
+    ids = reader.integers()
+    if ids is None:
+        raise ReadWholeError
+    return ids[::2], ids[1::2], np.concatenate(reader.weights) if reader.weights else np.empty(0, np.float32)
+
+
+def _readers(name: str, options: GraphOptions, progress: ProgressCall | None) -> Iterator[EdgeReader]:
+    """Of each block of whole lines."""
     form, line = None, 0
     for block in whole_lines(display(name), text_blocks(name, progress)):
         text = np.frombuffer(block, np.uint8)
+        lines = block.count(b"\n")
         if form is None:
             text = text[len(BOM_UTF8) if not line and block.startswith(BOM_UTF8) else 0 :]
             if not first_lines(text, options.comment):  # comments alone
-                line += int(np.count_nonzero(text == 10))
+                line += lines
                 continue
             form = guess_form(text, display(name), options)
         elif form.start:
             form = replace(form, start=0)
-        reader = EdgeReader(text, display(name), form, line)
-        ids = reader.integers()
-        line += int(np.count_nonzero(text == 10))
-        if ids is None:
-            raise ReadWholeError
-        weights = np.concatenate(reader.weights) if reader.weights else np.empty(0, np.float32)
-        yield ids[::2], ids[1::2], weights
+        yield EdgeReader(text, display(name), form, line)
+        line += lines
     if form is None:
         raise DataError(NO_EDGES.format(display(name)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +33,8 @@ from any2vec.tasks.layers.prepare import OpenFeatures, check_places, open_featur
 from any2vec.types import Stage, as_reading
 
 _FEW = 1 << 21
+_SMALL = 1 << 28
+"""ids below it are marked in a table of a byte each"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,13 +253,18 @@ def _in_pieces(name: str, options: GraphOptions, known: Nodes | None, stage: Sta
 
 
 def _ids_of(pieces: Iterator[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """int64, ascending: the different ids; merged whenever as many are new as are known, so that it stays cheap."""
+    """int64, ascending: the different ids. Small ones are marked in a table; others are sorted, and merged whenever as
+    many are new as are known, so that it stays cheap."""
+    is_there = np.zeros(_SMALL, bool)  # pages that nothing is marked in take no memory
     known, new = np.empty(0, np.int64), [np.empty(0, np.int64)]
-    for piece in pieces:
-        new.append(_distinct([*piece]))
+    for ids in chain.from_iterable(pieces):
+        is_small = (ids >= 0) & (ids < _SMALL)
+        is_there[ids if is_small.all() else ids[is_small]] = True
+        new.append(_distinct([ids[~is_small]]))
         if sum(map(len, new)) > max(len(known), _FEW):
             known, new = _distinct([known, *new]), []
-    return _distinct([known, *new])
+    known = _distinct([known, *new])
+    return np.concatenate([known[known < 0], np.flatnonzero(is_there), known[known >= 0]])
 
 
 def _distinct(parts: list[np.ndarray]) -> np.ndarray:

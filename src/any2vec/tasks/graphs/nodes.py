@@ -21,6 +21,8 @@ from any2vec.tasks.layers.prepare import is_class, named_labels, read_split
 
 MAX_CLASSES = 1 << 16
 """of labels that are numbers"""
+_NUMBERS_A_NODE, _FEW_NUMBERS = 4, 1 << 20
+"""ids that are not sparser than this, by a table of 4 bytes a number"""
 
 
 class Nodes:
@@ -82,13 +84,29 @@ class Nodes:
 
     def rows_of_ids(self, ids: np.ndarray, where: str) -> np.ndarray:
         """int32 (M,): rows of nodes by whole numbers, int64. DataError: one is not there."""
-        if self.ids is None:
-            found = np.where((ids >= 0) & (ids < self.num), ids, -1)
-        else:
-            found = np.minimum(np.searchsorted(self.ids, ids), self.num - 1)
-            found = np.where(self.ids[found] == ids, found, -1)
+        found = np.where((ids >= 0) & (ids < self.num), ids, -1) if self.ids is None else self._found(self.ids, ids)
         self._check(found, ids, where)
-        return found.astype(np.int32)
+        return found.astype(np.int32, copy=False)
+
+    def _found(self, known_N: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        """int (M,): rows of ids, -1 for none."""
+        if self._row_by_id is None:  # in order, for each search of many is a miss of the cache at every step
+            order, found = np.argsort(ids), np.empty(len(ids), np.int64)
+            found[order] = np.minimum(np.searchsorted(known_N, ids[order]), self.num - 1)
+            return np.where(known_N[found] == ids, found, -1)
+        is_among = (ids >= known_N[0]) & (ids <= known_N[-1])
+        return np.where(is_among, self._row_by_id[np.where(is_among, ids - known_N[0], 0)], np.int32(-1))
+
+    @cached_property
+    def _row_by_id(self) -> np.ndarray | None:
+        """int32: rows of all numbers from the first id to the last, -1 for none; None where that would be too many."""
+        assert self.ids is not None
+        first, last = int(self.ids[0]), int(self.ids[-1])
+        if last - first >= _NUMBERS_A_NODE * self.num + _FEW_NUMBERS:
+            return None
+        row_by_id = np.full(last - first + 1, -1, np.int32)
+        row_by_id[self.ids - first] = np.arange(self.num, dtype=np.int32)
+        return row_by_id
 
     def _check(self, found: np.ndarray, names: Any, where: str) -> None:
         if len(found) and (found < 0).any():
