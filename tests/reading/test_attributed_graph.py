@@ -170,7 +170,7 @@ def test_missing_names_of_pandas_are_no_classes(tmp_path: Path) -> None:
 
 def test_text_of_several_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some megabytes: ids are found, and wrong lines named, as in one piece."""
-    monkeypatch.setattr("any2vec.tasks.graphs.build._FEW", 1000)
+    monkeypatch.setattr("any2vec.tasks.graphs.pieces._FEW", 1000)
     rng = np.random.default_rng(5)
     src, dst = 3 * rng.integers(10**7, 10**7 + 40_000, (2, 200_000))
     lines = [f"{u} {v}\n" for u, v in zip(src.tolist(), dst.tolist(), strict=True)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from any2vec.checks import Number, Whole, check_fields
+from any2vec.data.io.ahead import made_ahead
 from any2vec.errors import InputError
 from any2vec.machine import usable_cores
 from any2vec.types import Csr
@@ -219,23 +220,15 @@ def write_walks(
     walker = Walker(graph.csr, options, seed, is_directed=graph.is_directed)
     threads = threads or usable_cores()
     counts = np.zeros(walker.num_nodes, np.int64)
-    with CorpusWriter(out, overwrite) as writer, ThreadPoolExecutor(threads) as pool:
-        for stop, tokens in _in_order(pool, walker, 2 * threads):
+
+    def walked(block: Any) -> tuple[int, np.ndarray]:
+        return block[1], _walks(walker, block, 0)
+
+    with CorpusWriter(out, overwrite) as writer:
+        for stop, tokens in made_ahead(walked, _blocks(walker), threads, "walks"):
             writer.append(tokens)
             count_rows(tokens, counts)
             if progress is not None:
                 progress(stop, walker.num_walks)
         meta = {"kind": "walks", "options": asdict(options), "seed": seed, "is_directed": graph.is_directed}
         return writer.finish(graph.keys, counts, meta)
-
-
-def _in_order(pool: ThreadPoolExecutor, walker: Walker, ahead: int) -> Iterator[tuple[int, np.ndarray]]:
-    """(stop, walks) block after block; at most `ahead` blocks are held."""
-    waiting: list[Any] = []
-    for block in _blocks(walker):
-        waiting.append((block[1], pool.submit(_walks, walker, block, 0)))
-        if len(waiting) > ahead:
-            stop, future = waiting.pop(0)
-            yield stop, future.result()
-    for stop, future in waiting:
-        yield stop, future.result()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +12,7 @@ import numpy as np
 from any2vec.data.graph.edge_list import NO_EDGES, EdgeReader, first_lines, guess_form, text_blocks
 from any2vec.data.graph.edge_objects import checked_weights
 from any2vec.data.graph.edge_tables import choose_columns
+from any2vec.data.io.ahead import made_ahead
 from any2vec.data.io.files import display, form_of, whole_lines
 from any2vec.data.options import GraphOptions, ProgressCall
 from any2vec.errors import DataError
@@ -24,6 +23,9 @@ Piece = tuple[np.ndarray, np.ndarray, np.ndarray]
 _BATCH_ROWS = 1 << 20
 _MOST_THREADS = 4
 """that read lines; more would wait for one another's Python"""
+_SHORTEST, _DIGITS = 4, slice(ord("0"), ord("9") + 1)
+"""bytes of a line of two numbers at least; characters"""
+_NO_WEIGHTS = np.empty(0, np.float32)
 
 
 class ReadWholeError(Exception):
@@ -42,22 +44,28 @@ def read_pieces(name: str, options: GraphOptions, progress: ProgressCall | None)
 
 def _of_text(name: str, options: GraphOptions, progress: ProgressCall | None) -> Iterator[Piece]:
     """In the order of the file; threads read some blocks ahead."""
-    threads = min(usable_cores(), _MOST_THREADS)
-    waiting: deque[Future[Piece]] = deque()
-    with ThreadPoolExecutor(threads, thread_name_prefix="any2vec-edges") as pool:
-        for reader in _readers(name, options, progress):
-            waiting.append(pool.submit(_piece, reader))
-            if len(waiting) > 2 * threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+    return made_ahead(_piece, _readers(name, options, progress), min(usable_cores(), _MOST_THREADS), "edges")
 
 
 def _piece(reader: EdgeReader) -> Piece:
+    if (simple := _simple(reader)) is not None:
+        return simple
     ids = reader.integers()
     if ids is None:
         raise ReadWholeError
-    return ids[::2], ids[1::2], np.concatenate(reader.weights) if reader.weights else np.empty(0, np.float32)
+    return ids[::2], ids[1::2], np.concatenate(reader.weights) if reader.weights else _NO_WEIGHTS
+
+
+def _simple(reader: EdgeReader) -> Piece | None:
+    """The edges where all lines are two plain numbers; None: they may be otherwise."""
+    from any2vec.kernels.graph.id_pairs import parse_pairs
+
+    text, form = reader.text, reader.form
+    if form.has_weights or form.num_columns != 2 or form.places[:2] != (0, 1) or form.is_comment[_DIGITS].any():
+        return None
+    id_2L = np.empty((2, (len(text) - form.start) // _SHORTEST), np.int64)
+    found, stop = parse_pairs(text, form.start, form.delimiter, id_2L)
+    return (id_2L[0, :found], id_2L[1, :found], _NO_WEIGHTS) if stop == len(text) and found else None
 
 
 def _readers(name: str, options: GraphOptions, progress: ProgressCall | None) -> Iterator[EdgeReader]:
@@ -93,6 +101,6 @@ def _of_table(name: str, form: str, options: GraphOptions) -> Iterator[Piece]:
         columns: list[Any] = [batch[column].to_numpy(zero_copy_only=False) for column in chosen]
         weights = checked_weights(columns[2], len(columns[0]), table.name, options) if len(chosen) == 3 else None
         yield (
-            columns[0].astype(np.int64), columns[1].astype(np.int64),
-            np.empty(0, np.float32) if weights is None else weights,
+            columns[0].astype(np.int64, copy=False), columns[1].astype(np.int64, copy=False),
+            _NO_WEIGHTS if weights is None else weights,
         )  # fmt: skip

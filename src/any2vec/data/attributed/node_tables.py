@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from scipy import sparse
 
+from any2vec.checks import is_missing
 from any2vec.data.attributed.graph import SPLITS
 from any2vec.data.graph.edge_list import is_number
 from any2vec.data.io.files import ARROW, PARQUET, RECORDS, form_of, is_table
@@ -278,7 +279,7 @@ def _values(column: Any) -> list[Any]:
         elif is_list(kind) and is_binary(kind.value_type):
             column = column.cast(pa.large_list(pa.large_string()))
     values = column.to_pylist() if isinstance(column, pa.ChunkedArray) else column.tolist()
-    known = [None if type(one).__name__ in ("NAType", "NaTType") or one != one else one for one in values]
+    known = [None if is_missing(one) or one != one else one for one in values]
     numbers = [one for one in known if isinstance(one, float)]
     if not all(one.is_integer() for one in numbers):
         return known

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from any2vec.data.attributed.edge_features import EntryRows, GivenRows
-from any2vec.data.attributed.entries import EntrySorter, transposed
+from any2vec.data.attributed.entries import EntrySorter, RowsOf, transposed
 from any2vec.data.attributed.features import feature_chunks
 from any2vec.data.attributed.graph import FORMAT, version_of
 from any2vec.data.io.array_file import ArrayFile, map_array
@@ -19,9 +19,6 @@ from any2vec.data.io.storage import write_json
 from any2vec.data.vocab.user_keys import INTEGERS
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import DataError
-
-Edges = Iterable[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]
-"""pieces (src, dst int32 rows, weights float32 or (0,), types int32 or (0,))"""
 
 
 class GraphWriter(ExitStack):
@@ -55,67 +52,55 @@ class GraphWriter(ExitStack):
         self.put("offsets", packed.offsets)
 
     def put_edges(
-        self, edges: Edges, is_directed: bool, out_neighbors: bool, name: str, features: GivenRows | None = None
+        self, edges: EntrySorter, out_neighbors: bool, name: str, features: GivenRows | None = None,
+        rows_of: RowsOf | None = None,
     ) -> int:  # fmt: skip
-        """The adjacency; undirected edges in both directions. How many edges there are, an undirected one counts once.
+        """The adjacency, and what is in between removed. How many edges there are, an undirected one counts once.
 
-        features: of the edges, in their order; of equal ones the mean is kept.
+        features: of the edges, in their order; of equal ones the mean is kept. rows_of: as of `EntrySorter.sorted`.
 
         Raises:
             DataError: there are none, or weights of equal ones add up to infinity; there are not as many rows of
                 features, or these hold what is no number.
         """
-        between = self.folder / "between"
-        between.mkdir()
-        sorter, num_given = self.enter_context(closing(EntrySorter(between, self.num_nodes))), 0
-        for src, dst, weights, types in edges:
-            if not len(src):
-                continue
-            numbers = np.arange(num_given, num_given + len(src) if features else num_given)
-            num_given += len(src)
-            sorter.add(dst, src, weights, types, numbers)
-            if not is_directed:
-                other, beside = src != dst, (weights, types, numbers)
-                sorter.add(src[other], dst[other], *(part[other] if len(part) else part for part in beside))
-        if not num_given:
+        if not edges.num_edges:
             raise DataError(f"{name} holds no edges; give at least one.")
-        if features is not None and features.matrix.shape[0] != num_given:
+        if features is not None and features.matrix.shape[0] != edges.num_edges:
             raise DataError(
-                f"{features.name} has {features.matrix.shape[0]:,} rows for {num_given:,} edges; give one an edge, in "
-                "the order of the edges."
+                f"{features.name} has {features.matrix.shape[0]:,} rows for {edges.num_edges:,} edges; give one an "
+                "edge, in the order of the edges."
             )
         count_N, loops = np.zeros(self.num_nodes, np.int64), 0
         files = {"indices": self._open("indices", np.int32, ())}
         rows_file = None
         if features is not None:
             rows_file = self._open("edge_features", np.dtype(features.kind).type, (features.matrix.shape[1],))
-        for rows, columns, weights, types, numbers, first in sorter.sorted():
+        for part in edges.sorted(rows_of):
             if features is not None and rows_file is not None:
-                made = EntryRows(features.matrix, numbers, first)
+                made = EntryRows(features.matrix, part.numbers, part.first)
                 for kept, _ in feature_chunks(made, features.kind, features.name):
                     rows_file.append(kept)
-            parts = {"indices": columns, "weights": weights, "edge_types": types}
-            for part, values in parts.items():
-                if len(values) and part not in files:
-                    files[part] = self._open(part, values.dtype.type, ())
+            arrays = {"indices": part.columns, "weights": part.weights, "edge_types": part.types}
+            for array, values in arrays.items():
+                if len(values) and array not in files:
+                    files[array] = self._open(array, values.dtype.type, ())
                 if len(values):
-                    files[part].append(values)
-            if not np.isfinite(weights).all():
+                    files[array].append(values)
+            if not np.isfinite(part.weights).all():
                 raise DataError(f"{name} holds equal edges whose weights add up beyond float32; scale them down.")
-            np.add.at(count_N, rows, 1)
-            loops += int((rows == columns).sum())
-        for part, file in files.items():
-            self._close(part, file)
+            count_N[part.rows] = part.counts
+            loops += 0 if edges.is_directed else int((np.repeat(part.rows, part.counts) == part.columns).sum())
+        for array, file in files.items():
+            self._close(array, file)
         if rows_file is not None:
             self._close("edge_features", rows_file)
+        edges.close()
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(count_N)])
         self.put("indptr", indptr)
         total = int(indptr[-1])
         if out_neighbors:
             self._put_out(indptr, map_array(self.folder / "indices.npy", np.int32, (total,)))
-        sorter.close()
-        between.rmdir()
-        return total if is_directed else (total - loops) // 2 + loops
+        return total if edges.is_directed else (total - loops) // 2 + loops
 
     def _put_out(self, indptr: np.ndarray, indices: np.ndarray) -> None:
         count_N = np.zeros(self.num_nodes, np.int64)

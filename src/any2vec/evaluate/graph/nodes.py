@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from any2vec.checks import MAX_SEED, check_whole
+from any2vec.checks import MAX_SEED, check_whole, is_missing
 from any2vec.data.attributed.node_tables import (
     LABEL_RANKS,
     LABEL_WORDS,
@@ -190,7 +190,7 @@ def _node_of(node: Any) -> str:
 
 def _label_of(label: Any) -> str:
     """A label as text, whole floats as integers; "": it is none."""
-    is_none = label is None or type(label).__name__ == "NAType" or label != label or label == -1
+    is_none = is_missing(label) or label != label or label == -1
     return "" if is_none else str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 

@@ -6,9 +6,7 @@ Legend: U users, I items, D numbers of a row, B users of a block, K answers, E p
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from any2vec import machine
 from any2vec.checks import check_whole, parse_json
 from any2vec.data.interactions.interactions import Interactions, read_interactions
 from any2vec.data.interactions.options import InteractionOptions
+from any2vec.data.io.ahead import made_ahead
 from any2vec.data.io.files import is_table
 from any2vec.data.vocab.user_keys import Key, UserKeys, listed, text_of, warn_missing
 from any2vec.embeddings import Embeddings, Neighbors
@@ -175,14 +174,8 @@ class Recommender:
             return
         from threadpoolctl import threadpool_limits
 
-        ahead = deque[Future[tuple[np.ndarray, np.ndarray]]]()
-        with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
-            for start in starts:
-                ahead.append(pool.submit(work, start))
-                if len(ahead) == 2 * workers:
-                    yield ahead.popleft().result()
-            while ahead:
-                yield ahead.popleft().result()
+        with threadpool_limits(limits=1, user_api="blas"):
+            yield from made_ahead(work, starts, workers, "answers")
 
     def scores(self, row_B: np.ndarray) -> np.ndarray:
         """Of all items for users by row, row_B int (B,): float32 (B, I)."""

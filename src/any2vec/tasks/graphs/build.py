@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, fields, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,13 +13,13 @@ import numpy as np
 
 from any2vec.checks import check_fields
 from any2vec.data.attributed.edge_features import GivenRows
-from any2vec.data.attributed.edges import ReadWholeError, read_pieces
-from any2vec.data.attributed.entries import is_first
+from any2vec.data.attributed.edges import ReadWholeError
+from any2vec.data.attributed.entries import EntrySorter
 from any2vec.data.attributed.features import open_matrix
 from any2vec.data.attributed.graph import FORMAT, AttributedGraph
 from any2vec.data.attributed.node_tables import labels_by_node, parts_by_node
 from any2vec.data.attributed.writer import GraphWriter
-from any2vec.data.graph.graph import MAX_NODES, Graph
+from any2vec.data.graph.graph import Graph
 from any2vec.data.graph.reader import read_graph
 from any2vec.data.io.files import display, form_of, is_regular
 from any2vec.data.io.storage import atomic_folder, check_folder_free
@@ -29,12 +29,9 @@ from any2vec.errors import DataError, InputError
 from any2vec.options.named import unknown_option
 from any2vec.tasks.graphs.edges import NO_TYPES, EdgeSource, listed_edges, typed_edges
 from any2vec.tasks.graphs.nodes import Nodes, node_labels, node_splits
+from any2vec.tasks.graphs.pieces import edges_in_pieces
 from any2vec.tasks.layers.prepare import OpenFeatures, check_places, open_features
 from any2vec.types import Stage, as_reading
-
-_FEW = 1 << 21
-_SMALL = 1 << 28
-"""ids below it are marked in a table of a byte each"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +84,9 @@ def write_graph(
     by place.
 
     Edges whose ids are whole numbers, of text, Parquet and Arrow files, go through in pieces: memory O(nodes) and some
-    500 MB, disk 24 bytes an edge meanwhile. Others, and undirected ones with weights, are read whole. Features of edges
-    change neither nodes nor weights; a `Graph` cannot have them, as its equal edges are merged.
+    500 MB, disk 8 bytes an edge and direction meanwhile, more with weights or features. Others, and undirected ones
+    with weights, are read whole. Features of edges change neither nodes nor weights; a `Graph` cannot have them, as its
+    equal edges are merged.
 
     Raises:
         DataError: something cannot be read, or does not go together. InputError: an option is not legal.
@@ -121,8 +119,12 @@ def write_graph(
 
         options = replace(options, edge_features=attribute_rows(source, options.edge_features))
     if isinstance(source, str | Path) and is_regular(str(source)) and not has_keys and _is_for_pieces(str(source)):
+
+        def in_pieces(folder: Path) -> EdgeSource:
+            return edges_in_pieces(str(source), reading, known, has_rows, folder, stage)
+
         try:
-            return _written(_in_pieces(str(source), reading, known, stage), Path(out), options, found, overwrite)
+            return _written(in_pieces, Path(out), options, found, overwrite)
         except ReadWholeError:
             pass
     if has_rows:
@@ -141,7 +143,7 @@ def _laid(source: Any, reading: GraphOptions, options: BuildOptions) -> tuple[Ed
         from any2vec.tasks.graphs.objects import of_pyg
 
         pieces, num_nodes, own = of_pyg(source, reading.weighted, options.split is None)
-        return EdgeSource(Nodes(num_nodes), lambda: iter([pieces]), True, "The PyG data"), own
+        return EdgeSource(Nodes(num_nodes), [pieces], True, "The PyG data"), own
     from any2vec.tasks.graphs.layouts import is_ogb, of_hetero, of_ogb
 
     is_typed, is_folder = hasattr(source, "node_types") and hasattr(source, "edge_types"), is_ogb(source)
@@ -207,11 +209,20 @@ def _is_for_pieces(name: str) -> bool:
 
 
 def _written(
-    edges: EdgeSource, out: Path, options: BuildOptions, features: OpenFeatures | None, overwrite: bool
-) -> AttributedGraph:
-    nodes = edges.nodes
-    with atomic_folder(out, overwrite, FORMAT) as folder, GraphWriter(folder, nodes.num) as writer:
-        classes: list[str] = []
+    source: EdgeSource | Callable[[Path], EdgeSource], out: Path, options: BuildOptions, features: OpenFeatures | None,
+    overwrite: bool,
+) -> AttributedGraph:  # fmt: skip
+    """source: edges, or what reads them, given a new folder for what is in between."""
+    with atomic_folder(out, overwrite, FORMAT) as folder, ExitStack() as stack:
+        between, rows = folder / "between", _edge_rows(options)
+        edges = source(between) if callable(source) else source
+        if isinstance(edges.pieces, EntrySorter):
+            entries = edges.pieces
+        else:
+            entries = EntrySorter(between, edges.is_directed, rows is not None)
+        stack.enter_context(closing(entries))
+        nodes, classes = edges.nodes, list[str]()
+        writer = stack.enter_context(GraphWriter(folder, nodes.num))
         if is_given(options.labels):
             labels, classes = node_labels(options.labels, nodes)
             writer.put("labels", labels)
@@ -226,52 +237,14 @@ def _written(
             writer.put_keys(nodes.keys)
         elif nodes.ids is not None:
             writer.put_keys(integer_keys(nodes.ids))
-        about = edges.is_directed, options.out_neighbors, edges.name
-        num_edges = writer.put_edges(edges.pieces(), *about, _edge_rows(options))
+        if not isinstance(edges.pieces, EntrySorter):
+            entries.extend(edges.pieces)
+        rows_of = nodes.rows_of_known if entries is edges.pieces else None
+        num_edges = writer.put_edges(entries, options.out_neighbors, edges.name, rows, rows_of)
         writer.finish(
             edges.is_directed, num_edges, classes, edges.relations, edges.node_types, nodes.are_integers
         )  # fmt: skip
     return AttributedGraph.open(out)
-
-
-def _in_pieces(name: str, options: GraphOptions, known: Nodes | None, stage: Stage | None) -> EdgeSource:
-    nodes = known or Nodes(0)
-    if known is None:
-        ids = _ids_of((src, dst) for src, dst, _ in read_pieces(name, options, as_reading(stage)))
-        if len(ids) > MAX_NODES:
-            raise DataError(f"{name} has {len(ids):,} nodes; {MAX_NODES:,} is the most.")
-        nodes = Nodes.of_ids(ids)
-
-    def pieces() -> Iterator[Any]:
-        for src, dst, weights in read_pieces(name, options, as_reading(stage)):
-            if len(weights) and not options.directed:
-                raise ReadWholeError
-            rows = nodes.rows_of_ids(np.concatenate([src, dst]), display(name))
-            yield rows[: len(src)], rows[len(src) :], weights, NO_TYPES
-
-    return EdgeSource(nodes, pieces, options.directed, display(name))
-
-
-def _ids_of(pieces: Iterator[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """int64, ascending: the different ids. Small ones are marked in a table; others are sorted, and merged whenever as
-    many are new as are known, so that it stays cheap."""
-    is_there = np.zeros(_SMALL, bool)  # pages that nothing is marked in take no memory
-    known, new = np.empty(0, np.int64), [np.empty(0, np.int64)]
-    for ids in chain.from_iterable(pieces):
-        is_small = (ids >= 0) & (ids < _SMALL)
-        is_there[ids if is_small.all() else ids[is_small]] = True
-        new.append(_distinct([ids[~is_small]]))
-        if sum(map(len, new)) > max(len(known), _FEW):
-            known, new = _distinct([known, *new]), []
-    known = _distinct([known, *new])
-    return np.concatenate([known[known < 0], np.flatnonzero(is_there), known[known >= 0]])
-
-
-def _distinct(parts: list[np.ndarray]) -> np.ndarray:
-    """Ascending. As `np.unique`, which hashes integers, several times slower than it sorts them."""
-    values = np.concatenate(parts)
-    values.sort()
-    return values[is_first(values)]
 
 
 def _whole(source: Any, options: GraphOptions, known: Nodes | None, stage: Stage | None) -> EdgeSource:
@@ -285,4 +258,4 @@ def _whole(source: Any, options: GraphOptions, known: Nodes | None, stage: Stage
     if not graph.is_directed:
         once = src <= dst
         src, dst, weights = src[once], dst[once], weights[once] if len(weights) else weights
-    return EdgeSource(nodes, lambda: iter([(src, dst, weights, NO_TYPES)]), graph.is_directed, name)
+    return EdgeSource(nodes, [(src, dst, weights, NO_TYPES)], graph.is_directed, name)

@@ -5,14 +5,14 @@ Letter: V names of triples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from any2vec.data.attributed.writer import Edges
+from any2vec.data.attributed.entries import Edges, EntrySorter
 from any2vec.data.graph.edge_list import WORDS_OF_DST, WORDS_OF_SRC
 from any2vec.data.graph.reader import read_edges
 from any2vec.data.io.files import display, form_of, is_table
@@ -32,7 +32,8 @@ class EdgeSource:
     """What a source of edges comes to."""
 
     nodes: Nodes
-    pieces: Callable[[], Edges]
+    pieces: Edges | EntrySorter
+    """the latter: edges by their nodes' ids"""
     is_directed: bool
     name: str
     relations: Sequence[str] = ()
@@ -75,7 +76,7 @@ def typed_edges(
     is_text = is_file and not is_columns and not Path(source).is_dir()
     nodes, row_V = _nodes(found, known, name, is_text)
     pieces = [(row_V[found.head], row_V[found.tail], _NO_WEIGHTS, np.asarray(found.relation, np.int32))]
-    return EdgeSource(nodes, lambda: iter(pieces), True, name, list(found.relations))
+    return EdgeSource(nodes, pieces, True, name, list(found.relations))
 
 
 def listed_edges(
@@ -92,7 +93,7 @@ def listed_edges(
     if known is not None:
         row_V = known.rows(list(given.keys), given.name).astype(np.int32)
     pieces = [(row_V[given.src_M], row_V[given.dst_M], given.shares(), NO_TYPES)]
-    return EdgeSource(nodes, lambda: iter(pieces), given.is_directed, given.name)
+    return EdgeSource(nodes, pieces, given.is_directed, given.name)
 
 
 def _columns(source: Any, form: str | None, types: str, ends: str | None) -> str:

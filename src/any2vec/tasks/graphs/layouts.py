@@ -53,7 +53,7 @@ class _Layout:
         for relation, (src, dst, ends) in self.edges.items():
             self._check(relation, src, dst, ends)
         edges = EdgeSource(
-            Nodes(sum(self.sizes.values())), self._pieces, True, self.name, list(self.edges), self.sizes
+            Nodes(sum(self.sizes.values())), self.pieces(), True, self.name, list(self.edges), self.sizes
         )  # fmt: skip
         return edges, own
 
@@ -61,7 +61,7 @@ class _Layout:
         ends = np.cumsum(list(self.sizes.values()))
         return {kind: int(end) - size for (kind, size), end in zip(self.sizes.items(), ends, strict=True)}
 
-    def _pieces(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    def pieces(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         starts = self._starts()
         for number, (src, dst, ends) in enumerate(self.edges.values()):
             rows = [(end + starts[kind]).astype(np.int32) for end, kind in zip(ends, (src, dst), strict=True)]
@@ -222,9 +222,8 @@ def of_ogb(folder: Path, is_directed: bool) -> tuple[EdgeSource, dict[str, Any]]
     found, own = layout.source()
     if _ALL not in layout.sizes:
         return found, own
-    src, dst = next(iter(found.pieces()))[:2]
-    plain = [(src, dst, _NO_WEIGHTS, NO_TYPES)]
-    return EdgeSource(found.nodes, lambda: iter(plain), is_directed, name), own
+    src, dst = next(layout.pieces())[:2]
+    return EdgeSource(found.nodes, [(src, dst, _NO_WEIGHTS, NO_TYPES)], is_directed, name), own
 
 
 def _numbers(file: Path) -> np.ndarray:

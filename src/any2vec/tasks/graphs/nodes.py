@@ -88,6 +88,12 @@ class Nodes:
         self._check(found, ids, where)
         return found.astype(np.int32, copy=False)
 
+    def rows_of_known(self, ids: np.ndarray) -> np.ndarray:
+        """int32 (M,): as `rows_of_ids`, of ids that are all there."""
+        if self.ids is None:
+            return ids.astype(np.int32, copy=False)
+        return self._found(self.ids, ids) if self._row_by_id is None else self._row_by_id[ids - self.ids[0]]
+
     def _found(self, known_N: np.ndarray, ids: np.ndarray) -> np.ndarray:
         """int (M,): rows of ids, -1 for none."""
         if self._row_by_id is None:  # in order, for each search of many is a miss of the cache at every step

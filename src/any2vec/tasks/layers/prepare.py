@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from any2vec.checks import is_missing
 from any2vec.data.attributed.features import check_finite, open_matrix
 from any2vec.data.attributed.graph import SPLITS
 from any2vec.data.attributed.node_tables import (
@@ -247,8 +248,7 @@ def named_labels(found: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 def is_class(name: Any) -> bool:
     """Whether it is a class: not None, NaN, -1 or nothing."""
-    is_missing = name is None or type(name).__name__ == "NAType"  # as pandas has it, which equals nothing
-    return not is_missing and name == name and name not in (-1, "")
+    return not is_missing(name) and name == name and name not in (-1, "")
 
 
 def _labels(source: Any, row_of: dict[str, int]) -> tuple[np.ndarray, list[str]]:

@@ -5,14 +5,13 @@ Legend: P tokens, T types (words and phrases of former passes), N pairs.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from any2vec.data.io.ahead import made_ahead
 from any2vec.data.io.array_file import grown
 from any2vec.data.io.direct import Spill
 from any2vec.data.options import PhraseOptions
@@ -98,21 +97,15 @@ class JoinedCorpus:
     def blocks(self, threads: int, work: Callable[[np.ndarray], T]) -> Iterator[tuple[T, int]]:
         """work(tokens) of every stretch of whole sentences, in order, and where the stretch ends in the corpus."""
 
-        def joined(first: int, last: int) -> tuple[T, int]:
+        def joined(stretch: tuple[int, int]) -> tuple[T, int]:
+            first, last = stretch
             tokens = np.array(self.corpus.tokens[first:last])
             for table in self._passes:
                 out = np.empty_like(tokens)
                 tokens = out[: join_phrases(tokens, self.is_connector_T, *table, out)]
             return work(tokens), last
 
-        with ThreadPoolExecutor(max(1, threads), thread_name_prefix="any2vec-phrases") as pool:
-            waiting: deque[Future[tuple[T, int]]] = deque()
-            for first, last in pairwise(_cuts(self.corpus.tokens)):
-                waiting.append(pool.submit(joined, first, last))
-                if len(waiting) > 2 * threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+        return made_ahead(joined, pairwise(_cuts(self.corpus.tokens)), max(1, threads), "phrases")
 
 
 def _cuts(tokens: np.ndarray) -> Iterator[int]:
