@@ -13,6 +13,7 @@ from scipy import sparse
 
 import any2vec
 from any2vec.data.interactions.interactions import Interactions, read_interactions
+from any2vec.data.io import ahead
 from any2vec.errors import DataError, FormatError, InputError, UnknownKeyError
 from any2vec.evaluate.recommend import evaluate_recommend
 from any2vec.kernels.common.rng import stream_key
@@ -20,7 +21,6 @@ from any2vec.kernels.recommend.als import solve_rows
 from any2vec.kernels.recommend.bpr import RUN, draw_negative, mark_items, num_runs, train_bpr
 from any2vec.kernels.recommend.item_sets import END
 from any2vec.kernels.recommend.top_items import best_items
-from any2vec.models.recommend import recommender
 from any2vec.models.recommend.item_sets import ItemSets
 from any2vec.models.recommend.recommender import Recommender, mean_items
 from naive.models import recommend as naive
@@ -352,7 +352,7 @@ def test_lists_are_made_no_further_ahead_than_two_blocks_a_thread(monkeypatch: p
             asked.append(arguments[1])
             return super().submit(*arguments, **options)
 
-    monkeypatch.setattr(recommender, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr(ahead, "ThreadPoolExecutor", Pool)
     for taken, _ in enumerate(found.best(np.arange(9000), 2, threads=2)):
         assert len(asked) <= 4 + taken
     assert asked == [*range(0, 9000, 512)]

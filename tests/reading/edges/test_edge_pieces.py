@@ -13,8 +13,8 @@ from any2vec.data.attributed import edges as reading
 from any2vec.data.attributed import entries
 from any2vec.data.attributed.graph import AttributedGraph
 from any2vec.data.io.ahead import made_ahead
-from any2vec.kernels.common.radix import sort_keys
-from any2vec.kernels.graph.id_pairs import parse_pairs
+from any2vec.kernels.edge_files.id_pairs import parse_pairs
+from any2vec.kernels.edge_files.radix import sort_keys
 from any2vec.tasks.graphs.build import write_graph
 
 LINES = [

@@ -58,7 +58,7 @@ def _piece(reader: EdgeReader) -> Piece:
 
 def _simple(reader: EdgeReader) -> Piece | None:
     """The edges where all lines are two plain numbers; None: they may be otherwise."""
-    from any2vec.kernels.graph.id_pairs import parse_pairs
+    from any2vec.kernels.edge_files.id_pairs import parse_pairs
 
     text, form = reader.text, reader.form
     if form.has_weights or form.num_columns != 2 or form.places[:2] != (0, 1) or form.is_comment[_DIGITS].any():

@@ -17,7 +17,7 @@ import numpy as np
 
 from any2vec.data.io.ahead import made_ahead
 from any2vec.data.io.array_file import ArrayFile, map_array
-from any2vec.kernels.common.radix import sort_keys
+from any2vec.kernels.edge_files.radix import sort_keys
 from any2vec.machine import usable_cores
 
 Edges = Iterable[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]

@@ -1,0 +1,1 @@
+"""Kernels with which a file of edges becomes a graph folder."""
