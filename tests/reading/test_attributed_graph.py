@@ -62,6 +62,7 @@ def test_edges_equal_plain_twin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_directed: bool, is_weighted: bool, bucket: int
 ) -> None:
     monkeypatch.setattr(entries, "_BUCKET", bucket)
+    monkeypatch.setattr(entries, "_COLUMNS", bucket)
     monkeypatch.setattr(entries, "_PIECE", bucket - 13)
     edges = random_edges()
     graph = write_graph(

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from any2vec import DataError, GraphOptions
@@ -110,3 +112,10 @@ def test_nothing_is_left_where_it_goes_wrong(tmp_path: Path, monkeypatch: pytest
         with pytest.raises(DataError):
             write_graph(tmp_path / "e", tmp_path / "g", graph=GraphOptions(directed=True), **wrong)
         assert [path.name for path in tmp_path.iterdir()] == ["e"]
+
+
+def test_ids_beyond_int64_keep_their_names(tmp_path: Path) -> None:
+    table = pa.table({"src": pa.array([(1 << 63) + 5, 1], pa.uint64()), "dst": pa.array([1, 2], pa.uint64())})
+    pq.write_table(table, tmp_path / "e.parquet")
+    graph = write_graph(tmp_path / "e.parquet", tmp_path / "g", graph=GraphOptions(directed=True))
+    assert set(graph.keys) == {str((1 << 63) + 5), "1", "2"}

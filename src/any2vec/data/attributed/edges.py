@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +32,7 @@ class ReadWholeError(Exception):
     """An id is no whole number, or so: the file has to be read whole."""
 
 
-def read_pieces(name: str, options: GraphOptions, progress: ProgressCall | None) -> Iterator[Piece]:
+def read_pieces(name: str, options: GraphOptions, progress: ProgressCall | None) -> Generator[Piece, None, None]:
     """The edges of a file.
 
     Raises:
@@ -42,7 +42,7 @@ def read_pieces(name: str, options: GraphOptions, progress: ProgressCall | None)
     return _of_table(name, form, options) if form in ("parquet", "arrow") else _of_text(name, options, progress)
 
 
-def _of_text(name: str, options: GraphOptions, progress: ProgressCall | None) -> Iterator[Piece]:
+def _of_text(name: str, options: GraphOptions, progress: ProgressCall | None) -> Generator[Piece, None, None]:
     """In the order of the file; threads read some blocks ahead."""
     return made_ahead(_piece, _readers(name, options, progress), min(usable_cores(), _MOST_THREADS), "edges")
 
@@ -88,7 +88,7 @@ def _readers(name: str, options: GraphOptions, progress: ProgressCall | None) ->
         raise DataError(NO_EDGES.format(display(name)))
 
 
-def _of_table(name: str, form: str, options: GraphOptions) -> Iterator[Piece]:
+def _of_table(name: str, form: str, options: GraphOptions) -> Generator[Piece, None, None]:
     from any2vec.data.io.arrow import TableReader, pa
 
     table = TableReader(name, form)
@@ -99,6 +99,8 @@ def _of_table(name: str, form: str, options: GraphOptions) -> Iterator[Piece]:
         if any(column.null_count for column in batch.values()):
             raise ReadWholeError  # which is said where the whole file is read
         columns: list[Any] = [batch[column].to_numpy(zero_copy_only=False) for column in chosen]
+        if any(ids.dtype == np.uint64 and len(ids) and int(ids.max()) >> 63 for ids in columns[:2]):
+            raise ReadWholeError
         weights = checked_weights(columns[2], len(columns[0]), table.name, options) if len(chosen) == 3 else None
         yield (
             columns[0].astype(np.int64, copy=False), columns[1].astype(np.int64, copy=False),

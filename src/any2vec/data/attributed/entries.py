@@ -28,10 +28,12 @@ _PIECE = 1 << 21
 _BUCKET = 1 << 20
 """entries of a run and, about, of a stretch, some 40 bytes of memory each; a single row may be longer. Arrays of more
 would be new pages of memory each time, which cost more than what is done with them"""
-_FEW_RUNS, _MOST_DOUBLINGS = 64, 4
+_FEW_RUNS, _MOST_DOUBLINGS = 64, 2
 """runs become twice as long after so many, for stretches are looked for in each of them"""
 _MARKS = 1 << 10
 """of a run, by which stretches are cut: one of R runs is longer by R / 2^10 at most"""
+_COLUMNS = 1 << 23
+"""entries of adjacent columns, for which `transposed` looks through all"""
 _MOST_THREADS = 4
 _BITS = 32
 
@@ -70,6 +72,7 @@ class EntrySorter:
         self._waiting: list[tuple[np.ndarray, ...]] = []
         self._num_waiting = 0
         self._runs: list[tuple[np.ndarray, ...]] = []
+        self._marks: list[np.ndarray] = []
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="any2vec-runs")
         self._writing: Future[None] | None = None
 
@@ -138,12 +141,15 @@ class EntrySorter:
         self._waiting, self._num_waiting = [], 0
 
     def _sort_run(self, pieces: list[tuple[np.ndarray, ...]]) -> None:
-        key_M, *parts = map(np.concatenate, zip(*pieces, strict=True))
+        columns = list(map(list, zip(*pieces, strict=True)))
+        pieces.clear()
+        key_M, *parts = (np.concatenate(columns.pop(0)) for _ in range(len(columns)))  # which lets go of each behind it
         if any(map(len, parts)):
             order = np.argsort(key_M, kind="stable")
             key_M, *parts = (part[order] if len(part) else part for part in (key_M, *parts))
         else:
             sort_keys(key_M, np.empty_like(key_M), _BITS)
+        self._marks.append(key_M[:: max(1, self._bucket // _MARKS)] >> _BITS)
         self._runs.append(tuple(self._stored(place, part) for place, part in enumerate((key_M, *parts))))
 
     def _stored(self, place: int, part: np.ndarray) -> np.ndarray:
@@ -159,9 +165,8 @@ class EntrySorter:
 
     def _cuts(self) -> list[int]:
         """Keys at which stretches of whole rows begin, and one beyond all."""
-        step = max(1, self._bucket // _MARKS)
-        some = np.sort(np.concatenate([run[0][::step] for run in self._runs]))
-        row_C = np.unique(some[:: max(1, self._bucket // step)] >> _BITS)[1:]
+        some = np.sort(np.concatenate(self._marks))
+        row_C = np.unique(some[:: min(_MARKS, self._bucket)])[1:]
         return [0, *(row_C << _BITS).tolist(), np.iinfo(np.int64).max]
 
 
@@ -197,7 +202,7 @@ def transposed(indptr: np.ndarray, indices: np.ndarray) -> Iterator[tuple[np.nda
     for start in range(0, len(indices), _PIECE):
         np.add.at(count_N, indices[start : start + _PIECE], 1)
     total = np.cumsum(count_N)
-    inner = np.searchsorted(total, np.arange(_BUCKET, len(indices), _BUCKET)) + 1
+    inner = np.searchsorted(total, np.arange(_COLUMNS, len(indices), _COLUMNS)) + 1
     edges = np.unique(np.concatenate([[0], inner, [num_nodes]])).tolist()
     for low, high in pairwise(edges):
         pieces = ((start, indices[start : start + _PIECE]) for start in range(0, len(indices), _PIECE))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -11,13 +11,15 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def made_ahead(work: Callable[[Item], Result], items: Iterable[Item], threads: int, name: str) -> Iterator[Result]:
+def made_ahead(
+    work: Callable[[Item], Result], items: Iterable[Item], threads: int, name: str
+) -> Generator[Result, None, None]:
     """What `work` makes of each item, in their order; two a thread at most are under way, or wait.
 
     name: of the threads.
 
     Raises:
-        What work and items raise, at the place of the item.
+        What work raises, at the place of its item; what items raise, before the results that are under way.
     """
     waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads, thread_name_prefix=f"any2vec-{name}") as pool:

@@ -240,6 +240,8 @@ def _written(
         if not isinstance(edges.pieces, EntrySorter):
             entries.extend(edges.pieces)
         rows_of = nodes.rows_of_known if entries is edges.pieces else None
+        if rows_of is not None and nodes.ids is not None:
+            rows_of(nodes.ids[:1])  # what makes its table, before threads ask for it
         num_edges = writer.put_edges(entries, options.out_neighbors, edges.name, rows, rows_of)
         writer.finish(
             edges.is_directed, num_edges, classes, edges.relations, edges.node_types, nodes.are_integers

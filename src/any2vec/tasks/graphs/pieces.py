@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing
 from itertools import chain
 from pathlib import Path
@@ -28,7 +28,7 @@ _SMALL = 1 << 28
 def edges_in_pieces(
     name: str, options: GraphOptions, known: Nodes | None, is_numbered: bool, folder: Path, stage: Stage | None
 ) -> EdgeSource:  # fmt: skip
-    """The edges of a file, read once; twice where ids are negative, or 2^28 and more.
+    """The edges of a file, read once; two times more where ids are negative, or 2^28 and more.
 
     folder: a new one, for what is in between. is_numbered: as of `EntrySorter`. known: as of `typed_edges`.
 
@@ -37,19 +37,23 @@ def edges_in_pieces(
         DataError: as of `read_graph`.
     """
 
-    def pieces() -> Iterator[Piece]:
-        for piece in read_pieces(name, options, as_reading(stage)):
-            if len(piece[2]) and not options.directed:
-                raise ReadWholeError
-            yield piece
+    def pieces() -> Generator[Piece, None, None]:
+        with closing(read_pieces(name, options, as_reading(stage))) as given:
+            for piece in given:
+                if len(piece[2]) and not options.directed:
+                    raise ReadWholeError
+                yield piece
 
     if known is None:
         with ExitStack() as stack:
             entries = stack.enter_context(closing(EntrySorter(folder, options.directed, is_numbered)))
-            if (ids := _marked(pieces(), entries)) is not None:
+            found = stack.enter_context(closing(pieces()))
+            if (ids := _marked(found, entries)) is not None:
+                source = EdgeSource(_nodes(ids, name), entries, options.directed, display(name))
                 stack.pop_all()  # they are needed
-                return EdgeSource(_nodes(ids, name), entries, options.directed, display(name))
-        known = _nodes(_distinct_ids(pieces()), name)
+                return source
+        with closing(pieces()) as found:
+            known = _nodes(_distinct_ids(found), name)
     return EdgeSource(known, _by_row(pieces(), known, display(name)), options.directed, display(name))
 
 
