@@ -13,6 +13,7 @@ pytest.importorskip("torch")
 
 import torch
 from scipy import sparse
+from tests.networks.edges.planted_edges import CLASSES, NODES, planted
 
 from any2vec import (
     APPNP,
@@ -41,7 +42,6 @@ from any2vec.tasks.graphs.task import Graphs
 from cli_runs import called, done
 from ended_runs import ended_at_record
 from marks import uint64_wraps
-from planted_edges import CLASSES, NODES, planted
 
 pytestmark = uint64_wraps
 

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("torch_geometric")
 
 import torch
+from tests.networks.edges.planted_edges import CLASSES, NODES, planted
 from tests.networks.own import own_modules
 from tests.networks.own.own_modules import HEEDING, ZOO
 
@@ -22,7 +23,6 @@ from any2vec.models.networks.classifier import edges_for
 from any2vec.models.networks.inference import inference_over
 from cli_runs import called, done
 from marks import uint64_wraps
-from planted_edges import CLASSES, NODES, planted
 
 pytestmark = uint64_wraps
 
