@@ -139,6 +139,20 @@ class OfEdges(nn.Module):
         return found
 
 
+class OfEdgesAlone(nn.Module):
+    """Layers that take features of edges as they are, behind each other."""
+
+    def __init__(self, in_channels: int, out_channels: int, hidden: int = 16, edge_dim: int = 2) -> None:
+        super().__init__()
+        one, other = nn.Sequential(nn.Linear(in_channels, hidden), nn.ReLU()), nn.Linear(hidden, out_channels)
+        self.convs = nn.ModuleList([pyg.GINEConv(part, edge_dim=edge_dim) for part in (one, other)])
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, edge_attr: torch.Tensor | None = None) -> torch.Tensor:
+        for conv in self.convs:
+            x = conv(x, edge_index, edge_attr)
+        return x
+
+
 class GatedByEdges(nn.Module):
     """Messages by hand of rows and features of edges together."""
 
@@ -237,5 +251,6 @@ HEEDING: dict[str, Callable[..., nn.Module]] = {
     "gat": stack("GAT", heads=2, edge_dim=2),
     "gatv2": stack("GAT", heads=2, edge_dim=2, v2=True, jk="cat"),
     "of-edges": OfEdges,
+    "gine": OfEdgesAlone,
 }
 """those that take features of edges, two columns"""
