@@ -215,6 +215,7 @@ def test_features_of_edges_as_wide_as_rows_go_by_the_kernels_of_gine(monkeypatch
         with pytest.raises(type(caught.value)) as again:
             fast(x, edge_index, wrong)
         assert str(again.value) == str(caught.value) and not isinstance(again.value, InputError)
+    assert torch.equal(fast(x, edge_index, edge_attr[:1]), plain(x, edge_index, edge_attr[:1]))  # one for all edges
     monkeypatch.setattr(type(fast), "propagate", None)
     for rows, given in zip((x, pair), expected, strict=True):
         assert torch.allclose(fast(rows, edge_index, edge_attr=edge_attr), given, atol=1e-5)

@@ -90,7 +90,8 @@ def _accelerated(name: str) -> type:
         x = tuple(x) if isinstance(x, list) else x
         given = [value for value in (*more, *options.values()) if value is not None]
         rows = () if ours is RGCNConv and _are_nodes(x) else x
-        if len(given) == 1 and _is_of_edges(self, ours, rows, given[0]) and _is_for_kernels(rows, edge_index):
+        is_known = len(given) == 1 and _is_for_kernels(rows, edge_index)
+        if is_known and _is_of_edges(self, ours, rows, edge_index.shape[1], given[0]):
             return ours.forward(_view(self, ours), x, edge_index, given[0])
         if ours in (RGCNConv, GINEConv) or (ours in _ATTENTION and self.edge_dim is not None):
             return base.forward(self, x, edge_index, *more, **options)
@@ -152,12 +153,12 @@ def _is_for_kernels(x: Any, edge_index: Any, *more: Any) -> bool:
     )
 
 
-def _is_of_edges(layer: Any, ours: Any, x: Any, value: Any) -> bool:
+def _is_of_edges(layer: Any, ours: Any, x: Any, num_edges: int, value: Any) -> bool:
     """Whether what a layer is given beside rows and edges belongs to edges, and is known to our layer of its kind.
 
     x: rows, (): there are nodes in place of them.
     """
-    if layer.explain or type(value) is not torch.Tensor:
+    if layer.explain or type(value) is not torch.Tensor or value.shape[:1] != (num_edges,):
         return False
     if ours is RGCNConv:
         are_types = value.dtype == torch.int64 and value.device.type == "cpu" and value.ndim == 1

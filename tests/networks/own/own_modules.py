@@ -153,6 +153,48 @@ class OfEdgesAlone(nn.Module):
         return x
 
 
+class InPlace(nn.Module):
+    """Changes what it is given; cut where it can be, unless it is told to draw."""
+
+    def __init__(self, in_channels: int, out_channels: int, edge_dim: int = 2, is_traced: bool = True) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList([pyg.GINEConv(nn.Linear(in_channels, out_channels), edge_dim=edge_dim)])
+        self.is_traced = is_traced
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, edge_attr: torch.Tensor) -> torch.Tensor:
+        if not self.is_traced and float(x.detach().abs().max()) > 1e6:
+            x = x / 1e6
+        x.mul_(2).add_(0.1)
+        edge_attr.mul_(2).add_(1)
+        found: torch.Tensor = self.convs[0](x, edge_index, edge_attr)
+        return found
+
+
+class Networked(nn.Module):
+    """A layer whose own network makes a matrix of each edge."""
+
+    def __init__(self, in_channels: int, out_channels: int, edge_dim: int = 2, hidden: int = 16) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList([pyg.NNConv(in_channels, hidden, nn.Linear(edge_dim, in_channels * hidden))])
+        self.behind = nn.Linear(hidden, out_channels)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, edge_attr: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.behind(self.convs[0](x, edge_index, edge_attr).relu())
+        return found
+
+
+class ByEdgeWeight(nn.Module):
+    """A convolution that takes a column of them for weights."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv = pyg.GCNConv(in_channels, out_channels)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, edge_attr: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.conv(x, edge_index, edge_attr[:, 0].sigmoid())
+        return found
+
+
 class GatedByEdges(nn.Module):
     """Messages by hand of rows and features of edges together."""
 
@@ -252,5 +294,7 @@ HEEDING: dict[str, Callable[..., nn.Module]] = {
     "gatv2": stack("GAT", heads=2, edge_dim=2, v2=True, jk="cat"),
     "of-edges": OfEdges,
     "gine": OfEdgesAlone,
+    "in-place": InPlace,
+    "networked": Networked,
 }
 """those that take features of edges, two columns"""

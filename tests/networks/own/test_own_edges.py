@@ -59,10 +59,10 @@ def test_layer_by_layer_it_is_the_whole_graph(tmp_path: Path, kind: str) -> None
     edge_index = torch.from_numpy(np.stack([graph.csr.indices, targets]).astype(np.int64))
     x, edge_attr = (torch.from_numpy(np.array(rows.row_ND)) for rows in (graph.features, graph.edge_features))
     with torch.no_grad():
-        expected = network.module.eval()(x, edge_index, edge_attr=edge_attr).numpy()
+        expected = network.module.eval()(x.clone(), edge_index, edge_attr=edge_attr.clone()).numpy()
         reversed_ones = network.module(x, edge_index, edge_attr=edge_attr.flip(0)).numpy()
     assert np.abs(expected - reversed_ones).max() > 1e-2  # which edge has which features matters
-    for budget in (0, 400_000):
+    for budget in (0, 120_000 if kind == "in-place" else 400_000):
         inference = inference_over(model, edges_for(model, graph), graph.features, budget)
         scores = inference.hidden_and_scores(network)[1]
         np.testing.assert_allclose(scores, expected, atol=1e-5 * max(1, np.abs(expected).max()))
@@ -78,6 +78,26 @@ def test_one_that_cannot_be_cut_is_computed_at_once(tmp_path: Path) -> None:
     graph = planted(tmp_path / "graph")
     found = fit(own(own_modules.GatedByEdges, num_layers=1, learning_rate=0.05), graph, epochs=150, seed=1)
     assert "is no layer of PyG" in found.summary["why_whole"] and found.summary["test_accuracy"] > 0.6
+
+
+@pytest.mark.parametrize("way", ["full-graph", "neighbors"])
+@pytest.mark.parametrize("is_traced", [True, False])
+def test_a_forward_may_change_what_it_takes(tmp_path: Path, way: str, is_traced: bool) -> None:
+    graph, arguments = planted(tmp_path / "graph"), {"is_traced": is_traced}
+    assert graph.features is not None and graph.edge_features is not None
+    before = [np.array(rows.row_ND) for rows in (graph.features, graph.edge_features)]
+    model = own(own_modules.InPlace, num_layers=1, module_args=arguments, sampling=way)
+    found = fit(model, graph, epochs=3, seed=1)
+    assert (found.summary["why_whole"] == "") == is_traced
+    once, again = (found.scorer.score(graph)[1] for _ in range(2))
+    assert np.array_equal(once, again)
+    for rows, old in zip((graph.features, graph.edge_features), before, strict=True):
+        assert np.array_equal(rows.row_ND, old)
+
+
+def test_a_convolution_that_normalizes_by_them_is_computed_at_once(tmp_path: Path) -> None:
+    found = fit(own(own_modules.ByEdgeWeight, num_layers=1), planted(tmp_path / "graph"), epochs=1)
+    assert "normalizes by features of all edges of a node" in found.summary["why_whole"]
 
 
 def test_resumed_it_has_the_bits_of_a_run_that_never_stopped(tmp_path: Path) -> None:
@@ -140,6 +160,9 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
         fit(own(edge_attr=False), graph, epochs=1)
     with pytest.raises(InputError, match=r"edge_features does nothing for module.*, or give edge_attr, too"):
         fit(own(edge_attr=False), (np.arange(3), np.arange(3)), nodes=NodeOptions(edge_features=np.ones((3, 1))))
+    for kind in ("stack-gat", "stack-sage"):
+        with pytest.raises(InputError, match="makes nothing of edge_attr; leave it out, or give its layers"):
+            fit(own(ZOO[kind], num_layers=3), graph, epochs=1)
     narrow = own(HEEDING["gat"], num_layers=3)
     with pytest.raises(InputError, match="edges with 3"):
         ModuleNetwork(narrow, 3, CLASSES, 3)
@@ -156,7 +179,9 @@ def test_plans_count_them() -> None:
     few, many = (sizes_of(own(wide(num), num_layers=3), 3, CLASSES, num) for num in (2, 200))
     assert many.edge_columns == few.edge_columns + 198
     narrow, hidden = (sizes_of(own(module_args={"hidden": num}), 3, CLASSES, 2) for num in (16, 64))
-    assert hidden.edge_columns >= narrow.edge_columns + 48
+    assert hidden.edge_columns >= narrow.edge_columns + 3 * 48  # the MLP's parts
+    matrices = sizes_of(own(own_modules.Networked, num_layers=1), 3, CLASSES, 2)
+    assert matrices.edge_columns >= 3 * 16 + 2
 
 
 def wide(num: int) -> Any:

@@ -71,6 +71,11 @@ class ModuleNetwork(nn.Module):
             )
         self._is_trimmed = all(name in parameters for name in _TRIMMED) and self._can_be_trimmed()
         self._widths = self.cut.widths if self.cut is not None else (num_features, num_classes)
+        self._edge_numbers = 0
+        """numbers of an edge that are features of it, or made of these"""
+        if num_edge_features:
+            made = columns_made(self.module, small_graph(num_features, num_edge_features))
+            self._edge_numbers = num_edge_features + sum(made[1])
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -93,7 +98,7 @@ class ModuleNetwork(nn.Module):
 
     def edge_columns(self, number: int) -> int:
         """Numbers of 4 bytes that a stage holds for each edge, about."""
-        return self.cut.edge_columns(number) + self._num_edge_features if self.cut is not None else 0
+        return self.cut.edge_columns(number) + self._edge_numbers if self.cut is not None else 0
 
     def target_columns(self, number: int) -> int:
         """Numbers that a stage makes of each node, beside what it gives."""
@@ -106,9 +111,12 @@ class ModuleNetwork(nn.Module):
 
         Args:
             blocks: the first one has all edges. draws: whose seed is that of whatever the module draws; None: it is no
-                training. are_owned: does nothing: a module may keep what it takes.
+                training. are_owned: what it takes may be changed; else it is given copies.
         """
-        edges, more = _edges_of(blocks[0]), _of_edges(blocks[0].edge_SK)
+        edges, edge_SK = _edges_of(blocks[0]), blocks[0].edge_SK
+        if not are_owned:
+            x_MD, edge_SK = x_MD.clone(), None if edge_SK is None else edge_SK.clone()
+        more = _of_edges(edge_SK)
         if self._is_trimmed and self.cut is not None and self.cut.num_hops == len(blocks):
             nodes = [block.num_targets for block in reversed(blocks)] + [len(x_MD)]
             more |= _by_hop(nodes, [len(block.neighbors.neighbor_S) for block in reversed(blocks)])
@@ -131,12 +139,15 @@ class ModuleNetwork(nn.Module):
         found = sampler.sample(np.arange(_SEEDS), with_edges=True)
         nodes = np.cumsum(found.nodes_by_hop).tolist()
         more = _by_hop(nodes, [int(found.stop_D1[num]) for num in nodes[:-1]])
-        x_MD, edge_index = probe.x_ND[found.node_M.astype(np.int64)], torch.from_numpy(found.edge_index())
-        rows = _of_edges(None if probe.edge_SK is None else probe.edge_SK[found.edge_S.astype(np.int64)])
-        tried = moved_copy(self.module)
+        edge_index, tried = torch.from_numpy(found.edge_index()), moved_copy(self.module)
+
+        def scored(**told: Any) -> Any:
+            rows = None if probe.edge_SK is None else probe.edge_SK[found.edge_S.astype(np.int64)]
+            return tried(probe.x_ND[found.node_M.astype(np.int64)], edge_index, **_of_edges(rows), **told)[:_SEEDS]
+
         try:
             with torch.no_grad(), torch.random.fork_rng(devices=[]):
-                trimmed, whole = (tried(x_MD, edge_index, **rows, **one)[:_SEEDS] for one in (more, {}))
+                trimmed, whole = scored(**more), scored()
         except Exception:  # whatever it says, it can do without
             return False
         return bool(torch.allclose(trimmed, whole, rtol=1e-4, atol=1e-4))
@@ -151,6 +162,7 @@ class ModuleNetwork(nn.Module):
         """(what the last part with weights takes, scores of classes), of all nodes of a graph."""
         self.module.eval()
         taken: list[torch.Tensor] = []
+        x_ND, edge_SK = x_ND.clone(), None if block.edge_SK is None else block.edge_SK.clone()
 
         def keep(_: nn.Module, args: tuple[Any, ...]) -> None:
             rows = args[0] if args else None
@@ -160,7 +172,7 @@ class ModuleNetwork(nn.Module):
 
         hooks = [part.register_forward_pre_hook(keep) for part in _with_weights(self.module)]
         try:
-            scores = self.module(x_ND, _edges_of(block).edge_index, **_of_edges(block.edge_SK))
+            scores = self.module(x_ND, _edges_of(block).edge_index, **_of_edges(edge_SK))
         finally:
             for hook in hooks:
                 hook.remove()
@@ -172,12 +184,12 @@ class ModuleNetwork(nn.Module):
 
     def sizes(self) -> ModuleSizes:
         """What it takes of memory, about."""
-        columns = columns_made(self.module, small_graph(self.widths[0], self._num_edge_features))
+        columns = columns_made(self.module, small_graph(self.widths[0], self._num_edge_features))[0]
         stages = len(self.widths) - 1
         of_edges = max(self.edge_columns(number) for number in range(stages)) if self.cut is not None else 0
         return ModuleSizes(
             self.widths, sum(value.numel() for value in self.parameters()), tuple(columns),
-            of_edges or self._num_edge_features + _MESSAGE_ARRAYS * max(columns, default=1), self.hidden_columns,
+            of_edges or self._edge_numbers + _MESSAGE_ARRAYS * max(columns, default=1), self.hidden_columns,
             self.is_cut,
         )  # fmt: skip
 
@@ -216,13 +228,17 @@ def degrees_of(csr: Any) -> np.ndarray:
     return num_N.astype(np.float32)
 
 
-def columns_made(module: nn.Module, probe: Probe) -> list[int]:
-    """Numbers of each node that parts of a module give, each part's own; probe: what it is run on."""
-    found = []
+def columns_made(module: nn.Module, probe: Probe) -> tuple[list[int], list[int]]:
+    """Numbers of each node, and of each edge, that parts of a module give, each part's own, run on a small graph."""
+    found: tuple[list[int], list[int]] = [], []
 
     def count(_: nn.Module, args: Any, given: Any) -> None:
-        if isinstance(given, torch.Tensor) and given.ndim and len(given) == len(probe.x_ND):
-            found.append(given[0].numel())
+        if not isinstance(given, torch.Tensor) or not given.ndim:
+            return
+        if len(given) == len(probe.x_ND):
+            found[0].append(given[0].numel())
+        elif len(given) >= len(probe.edge_index[0]):  # or with a loop for each node
+            found[1].append(given[0].numel())
 
     tried = copy.deepcopy(module).eval()
     for part in tried.modules():
@@ -265,6 +281,11 @@ def _check_forward(module: nn.Module, place: str, probe: Probe, num_classes: int
         raise InputError(
             f"The forward of {place} fails on {nodes} ({first_line(error)}); it is called as {call} types of edges."
         ) from error
+    if probe.edge_SK is not None and _is_same_without(module, probe, probe.edge_SK):
+        raise InputError(
+            f"The forward of {place} makes nothing of edge_attr; leave it out, or give its layers what they need to "
+            "take it, as edge_dim (--module-args '{\"edge_dim\": N}')."
+        )
     asked = len(probe.x_ND), num_classes
     if not isinstance(found, torch.Tensor) or tuple(found.shape) != asked or found.dtype != torch.float32:
         got = f"{found.dtype} {tuple(found.shape)}" if isinstance(found, torch.Tensor) else type(found).__name__
@@ -274,6 +295,14 @@ def _check_forward(module: nn.Module, place: str, probe: Probe, num_classes: int
         )
     if not torch.isfinite(found).all():
         raise InputError(f"The forward of {place} gives values that are no numbers (NaN or infinite), untrained.")
+
+
+def _is_same_without(module: nn.Module, probe: Probe, edge_SK: torch.Tensor) -> bool:
+    """Whether a forward gives the same where edges have others' features."""
+    entry = entry_of(moved_copy(module), probe.num_edge_features)
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        rows, others = (entry(probe.x_ND.clone(), probe.edge_index, one) for one in (edge_SK.clone(), edge_SK.flip(0)))
+    return isinstance(rows, torch.Tensor) and torch.equal(rows, others)
 
 
 def _check_cached(module: nn.Module, model: OwnModule) -> None:

@@ -163,6 +163,8 @@ def cut(module: torch.nn.Module, num_features: int, num_edge_features: int = 0) 
 def _way(one: Operation, traced: Trace, probe: Probe) -> str:
     """In which a layer gives for some nodes what it gives for them in the whole graph."""
     layer, expected = traced.root.get_submodule(str(one.node.target)), traced.values[one][:_FIRST]
+    if "normalized" in ways_of(layer) and any(part.kind == OF_EDGES for part in one.inputs):
+        raise NotTracedError(f"its layer {one}, {type(layer).__name__}, normalizes by features of all edges of a node")
     why = ""
     for way in ways_of(layer):
         ids, edges = next(_batches(probe, [np.arange(_FIRST)]))

@@ -93,15 +93,10 @@ def edge_columns(layer: Any, way: str, columns_in: int, columns_out: int) -> int
     heads = int(getattr(layer, "heads", 1) or 1)
     if way == "convolution":
         return _INDEX_COLUMNS
-    wide = columns_out if getattr(layer, "concat", True) else columns_out * heads
-    of_features = 0  # what a layer makes of an edge's
-    if getattr(layer, "edge_dim", None) is not None:
-        of_features = wide
-    elif type(layer).__name__.removeprefix("Accelerated") == "GINEConv":
-        of_features = columns_in
     if type(layer).__module__.startswith("any2vec."):
-        return _INDEX_COLUMNS + heads + 1 + of_features
-    return _INDEX_COLUMNS + _MESSAGE_ARRAYS * max(columns_in, wide) + 2 * heads + of_features
+        return _INDEX_COLUMNS + heads + 1
+    wide = columns_out if getattr(layer, "concat", True) else columns_out * heads
+    return _INDEX_COLUMNS + _MESSAGE_ARRAYS * max(columns_in, wide) + 2 * heads
 
 
 def run_layer(

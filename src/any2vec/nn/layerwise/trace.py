@@ -284,7 +284,7 @@ class _Reading:
         kind = {"x": "rows", "edge_index": "edges", "edge_attr": OF_EDGES}[str(node.target)]
         value = values[str(node.target)]
         found = Operation(node, (), {}, False, 0, kind, tuple(value.shape[1:]) if kind == "rows" else ())
-        self._now[node], self.values[found] = found, value
+        self._now[node], self.values[found] = found, value.clone()  # forwards may change what they take
         return found
 
     def _step(self, node: Node) -> Operation | None:
