@@ -161,6 +161,7 @@ WITH_EDGES = {
     "gat": (lambda: geometric.GATConv(6, 3, heads=4, edge_dim=2), False),
     "gat, mean, no loops": (lambda: geometric.GATConv(6, 3, 2, concat=False, add_self_loops=False, edge_dim=2), False),
     "gatv2": (lambda: geometric.GATv2Conv(6, 3, heads=4, edge_dim=2), False),
+    "gine": (lambda: geometric.GINEConv(torch.nn.Linear(6, 5), train_eps=True, edge_dim=2), False),
     "rgcn": (lambda: geometric.RGCNConv(6, 4, 3), True),
     "rgcn, bases, no root": (lambda: geometric.RGCNConv(6, 4, 3, num_bases=2, root_weight=False, bias=False), True),
     "rgcn, blocks": (lambda: geometric.RGCNConv(6, 4, 3, num_blocks=2), True),
@@ -199,6 +200,25 @@ def test_nodes_in_place_of_rows_go_by_the_kernels_of_rgcn(monkeypatch: pytest.Mo
     monkeypatch.setattr(type(fast), "propagate", None)
     for nodes, rows in zip((None, torch.arange(30)), expected, strict=True):
         assert torch.allclose(fast(nodes, edge_index, edge_type=types), rows, atol=1e-5)
+
+
+def test_features_of_edges_as_wide_as_rows_go_by_the_kernels_of_gine(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(1)
+    plain = geometric.GINEConv(torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.ReLU()), eps=0.5)
+    fast = accelerate(copy.deepcopy(plain))
+    (x, edge_index), edge_attr = graph(), torch.randn(120, 6)
+    pair = (x, x[:30].flip(0))
+    expected = [plain(rows, edge_index, edge_attr=edge_attr) for rows in (x, pair)]
+    for wrong in (None, torch.randn(120, 2)):  # in PyG's words
+        with pytest.raises((ValueError, AttributeError)) as caught:
+            plain(x, edge_index, wrong)
+        with pytest.raises(type(caught.value)) as again:
+            fast(x, edge_index, wrong)
+        assert str(again.value) == str(caught.value) and not isinstance(again.value, InputError)
+    assert torch.equal(fast(x, edge_index, edge_attr[:1]), plain(x, edge_index, edge_attr[:1]))  # one for all edges
+    monkeypatch.setattr(type(fast), "propagate", None)
+    for rows, given in zip((x, pair), expected, strict=True):
+        assert torch.allclose(fast(rows, edge_index, edge_attr=edge_attr), given, atol=1e-5)
 
 
 def test_what_the_kernels_do_not_know_of_edges_goes_its_own_way() -> None:

@@ -16,11 +16,11 @@ from any2vec.nn.aggregate import REDUCTIONS
 from any2vec.nn.dropout import dropout
 from any2vec.nn.gat import GATConv, GATv2Conv
 from any2vec.nn.gcn import GCNConv
-from any2vec.nn.gin import GINConv
+from any2vec.nn.gin import GINConv, GINEConv
 from any2vec.nn.rgcn import RGCNConv
 from any2vec.nn.sage import SAGEConv
 
-_OURS = {kind.__name__: kind for kind in (SAGEConv, GCNConv, GATConv, GATv2Conv, GINConv, RGCNConv)}
+_OURS = {kind.__name__: kind for kind in (SAGEConv, GCNConv, GATConv, GATv2Conv, GINConv, GINEConv, RGCNConv)}
 _ATTENTION = (GATConv, GATv2Conv)
 _PREFIX = "Accelerated"
 _STEPS = ("propagate", "message", "aggregate", "message_and_aggregate", "edge_update")
@@ -31,11 +31,12 @@ _HOOKS = [f"_{step}_forward_{kind}" for step in _STEPS for kind in ("pre_hooks",
 def accelerate(module: torch.nn.Module) -> torch.nn.Module:
     """Let the layers of PyTorch Geometric within a module, and its `torch.nn.Dropout`, run by kernels; returns it.
 
-    Known are `SAGEConv` (mean, sum, max), `GCNConv`, `GATConv`, `GATv2Conv`, `GINConv` and `RGCNConv` (mean), where
-    they are given rows and an `edge_index` of int64 on the processor: `GCNConv` weights of edges, too, `GATConv` and
-    `GATv2Conv` with `edge_dim` features of edges, `RGCNConv` types of edges, and nodes in place of rows. Numbers are
-    theirs to 1e-5; dropout draws others of the same law. Layers of subclasses are left alone. Under autocast, within
-    `torch.compile` and `torch.export`, and with hooks of messages layers go PyG's own way.
+    Known are `SAGEConv` (mean, sum, max), `GCNConv`, `GATConv`, `GATv2Conv`, `GINConv`, `GINEConv` and `RGCNConv`
+    (mean), where they are given rows and an `edge_index` of int64 on the processor: `GCNConv` weights of edges, too,
+    `GINEConv` and, with `edge_dim`, `GATConv` and `GATv2Conv` features of edges, `RGCNConv` types of edges, and nodes
+    in place of rows. Numbers are theirs to 1e-5; dropout draws others of the same law. Layers of subclasses are left
+    alone. Under autocast, within `torch.compile` and `torch.export`, and with hooks of messages layers go PyG's own
+    way.
 
     Raises:
         InputError: it is no module, or holds no such layer.
@@ -89,9 +90,10 @@ def _accelerated(name: str) -> type:
         x = tuple(x) if isinstance(x, list) else x
         given = [value for value in (*more, *options.values()) if value is not None]
         rows = () if ours is RGCNConv and _are_nodes(x) else x
-        if len(given) == 1 and _is_of_edges(self, ours, rows, given[0]) and _is_for_kernels(rows, edge_index):
+        is_known = len(given) == 1 and _is_for_kernels(rows, edge_index)
+        if is_known and _is_of_edges(self, ours, rows, edge_index.shape[1], given[0]):
             return ours.forward(_view(self, ours), x, edge_index, given[0])
-        if ours is RGCNConv or (ours in _ATTENTION and self.edge_dim is not None):
+        if ours in (RGCNConv, GINEConv) or (ours in _ATTENTION and self.edge_dim is not None):
             return base.forward(self, x, edge_index, *more, **options)
         if not _is_for_kernels(x, edge_index, *more, *options.values()) or self.explain:
             return base.forward(self, x, edge_index, *more, **options)
@@ -112,6 +114,8 @@ def _view(layer: Any, ours: type) -> Any:
     if ours is SAGEConv:
         found.__dict__["aggr"] = "sum" if layer.aggr == "add" else layer.aggr
         found.__dict__.update({name: None for name in ("lin", "lin_r") if name not in layer._modules})
+    if ours is GINEConv:
+        found.__dict__["edge_dim"] = None if layer.lin is None else layer.lin.in_channels
     return found
 
 
@@ -132,7 +136,7 @@ def _is_known(layer: Any) -> bool:
         return False
     if name == "GCNConv":
         return bool(not layer.improved and layer.normalize and layer.add_self_loops)
-    return name == "GINConv" or (
+    return name in ("GINConv", "GINEConv") or (
         (layer.edge_dim is None or layer.fill_value == "mean") and not layer.residual and layer.dropout <= 0.99
     )
 
@@ -149,12 +153,12 @@ def _is_for_kernels(x: Any, edge_index: Any, *more: Any) -> bool:
     )
 
 
-def _is_of_edges(layer: Any, ours: Any, x: Any, value: Any) -> bool:
+def _is_of_edges(layer: Any, ours: Any, x: Any, num_edges: int, value: Any) -> bool:
     """Whether what a layer is given beside rows and edges belongs to edges, and is known to our layer of its kind.
 
     x: rows, (): there are nodes in place of them.
     """
-    if layer.explain or type(value) is not torch.Tensor:
+    if layer.explain or type(value) is not torch.Tensor or value.shape[:1] != (num_edges,):
         return False
     if ours is RGCNConv:
         are_types = value.dtype == torch.int64 and value.device.type == "cpu" and value.ndim == 1
@@ -164,6 +168,9 @@ def _is_of_edges(layer: Any, ours: Any, x: Any, value: Any) -> bool:
         return False
     if ours is GCNConv:
         return value.ndim == 1
+    if ours is GINEConv:  # what does not fit together PyG refuses in its words
+        sizes = (first.shape[-1],) * 2 if layer.lin is None else (layer.lin.in_channels, layer.lin.out_channels)
+        return value.ndim == 2 and (value.shape[1], first.shape[-1]) == sizes
     return ours in _ATTENTION and layer.edge_dim is not None and value.ndim == 2
 
 

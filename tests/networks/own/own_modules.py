@@ -120,6 +120,94 @@ class InitialResidual(nn.Module):
         return found
 
 
+class OfEdges(nn.Module):
+    """Features of edges through an MLP of their own, into the messages of two layers."""
+
+    def __init__(self, in_channels: int, out_channels: int, hidden: int = 16, edge_dim: int = 2) -> None:
+        super().__init__()
+        self.of_edges = nn.Sequential(nn.Linear(edge_dim, hidden), nn.ReLU(), nn.Linear(hidden, hidden))
+        self.before, self.behind = nn.Linear(in_channels, hidden), nn.Linear(hidden, out_channels)
+        self.convs = nn.ModuleList(
+            [pyg.GINEConv(nn.Linear(hidden, hidden)), pyg.TransformerConv(hidden, hidden, edge_dim=hidden)]
+        )
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, edge_attr: torch.Tensor) -> torch.Tensor:
+        x, of_edges = self.before(x).relu(), self.of_edges(edge_attr)
+        x = self.convs[0](x, edge_index, of_edges).relu()
+        x = self.convs[1](x, edge_index, edge_attr=2 * of_edges).relu()
+        found: torch.Tensor = self.behind(x)
+        return found
+
+
+class OfEdgesAlone(nn.Module):
+    """Layers that take features of edges as they are, behind each other."""
+
+    def __init__(self, in_channels: int, out_channels: int, hidden: int = 16, edge_dim: int = 2) -> None:
+        super().__init__()
+        one, other = nn.Sequential(nn.Linear(in_channels, hidden), nn.ReLU()), nn.Linear(hidden, out_channels)
+        self.convs = nn.ModuleList([pyg.GINEConv(part, edge_dim=edge_dim) for part in (one, other)])
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, edge_attr: torch.Tensor | None = None) -> torch.Tensor:
+        for conv in self.convs:
+            x = conv(x, edge_index, edge_attr)
+        return x
+
+
+class InPlace(nn.Module):
+    """Changes what it is given; cut where it can be, unless it is told to draw."""
+
+    def __init__(self, in_channels: int, out_channels: int, edge_dim: int = 2, is_traced: bool = True) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList([pyg.GINEConv(nn.Linear(in_channels, out_channels), edge_dim=edge_dim)])
+        self.is_traced = is_traced
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, edge_attr: torch.Tensor) -> torch.Tensor:
+        if not self.is_traced and float(x.detach().abs().max()) > 1e6:
+            x = x / 1e6
+        x.mul_(2).add_(0.1)
+        edge_attr.mul_(2).add_(1)
+        found: torch.Tensor = self.convs[0](x, edge_index, edge_attr)
+        return found
+
+
+class Networked(nn.Module):
+    """A layer whose own network makes a matrix of each edge."""
+
+    def __init__(self, in_channels: int, out_channels: int, edge_dim: int = 2, hidden: int = 16) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList([pyg.NNConv(in_channels, hidden, nn.Linear(edge_dim, in_channels * hidden))])
+        self.behind = nn.Linear(hidden, out_channels)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, edge_attr: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.behind(self.convs[0](x, edge_index, edge_attr).relu())
+        return found
+
+
+class ByEdgeWeight(nn.Module):
+    """A convolution that takes a column of them for weights."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv = pyg.GCNConv(in_channels, out_channels)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, edge_attr: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.conv(x, edge_index, edge_attr[:, 0].sigmoid())
+        return found
+
+
+class GatedByEdges(nn.Module):
+    """Messages by hand of rows and features of edges together."""
+
+    def __init__(self, in_channels: int, out_channels: int, edge_dim: int = 2) -> None:
+        super().__init__()
+        self.gate, self.out = nn.Linear(edge_dim, in_channels), nn.Linear(2 * in_channels, out_channels)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, edge_attr: torch.Tensor) -> torch.Tensor:
+        given = x[edge_index[0]] * self.gate(edge_attr).sigmoid()
+        found: torch.Tensor = self.out(torch.cat([x, torch.zeros_like(x).index_add(0, edge_index[1], given)], dim=1))
+        return found
+
+
 class ControlFlow(nn.Module):
     """What torch.fx cannot trace."""
 
@@ -199,3 +287,14 @@ ZOO: dict[str, Callable[..., nn.Module]] = {
     "skips": Skips,
     "initial-residual": InitialResidual,
 }
+
+
+HEEDING: dict[str, Callable[..., nn.Module]] = {
+    "gat": stack("GAT", heads=2, edge_dim=2),
+    "gatv2": stack("GAT", heads=2, edge_dim=2, v2=True, jk="cat"),
+    "of-edges": OfEdges,
+    "gine": OfEdgesAlone,
+    "in-place": InPlace,
+    "networked": Networked,
+}
+"""those that take features of edges, two columns"""

@@ -31,6 +31,6 @@ class ModuleSizes(NamedTuple):
         return int(_FLOAT * (_KEPT * num_nodes * made + num_edges * self.edge_columns) + _OF_EDGES * num_edges)
 
     def at_once_bytes(self, num_nodes: int, num_edges: int) -> int:
-        """Of all nodes of a graph at once, where nothing is learned."""
-        made = sum(self.columns_made) + self.widths[0]
+        """Of all nodes of a graph at once, where nothing is learned; features of nodes are copied."""
+        made = sum(self.columns_made) + 2 * self.widths[0]
         return _FLOAT * (num_nodes * made + num_edges * self.edge_columns)

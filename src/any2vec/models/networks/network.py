@@ -363,7 +363,7 @@ def make_network(
     if isinstance(model, OwnModule):
         from any2vec.models.modules.network import ModuleNetwork
 
-        return ModuleNetwork(model, num_features, num_classes)
+        return ModuleNetwork(model, num_features, num_classes, edge_features)
     return Network(model, num_features, num_classes, relations, edge_features)
 
 
@@ -378,7 +378,7 @@ def network_of(
     """
     if isinstance(model, OwnModule):
         with torch.random.fork_rng(devices=[]):
-            own = make_network(model, num_features, num_classes)
+            own = make_network(model, num_features, num_classes, edge_features=edge_features)
         load_weights(own, weights)
         return own
     with torch.device("meta"):

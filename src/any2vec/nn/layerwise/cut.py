@@ -22,12 +22,13 @@ import torch
 from any2vec.nn.aggregate import Neighbors
 from any2vec.nn.layerwise.messages import Edges, edge_columns, run_layer, ways_of
 from any2vec.nn.layerwise.trace import (
-    Entry,
+    OF_EDGES,
     NotTracedError,
     Operation,
     Probe,
     Trace,
     carry_out,
+    entry_of,
     first_line,
     moved_copy,
     placed,
@@ -94,13 +95,9 @@ class Cut:
                 found = max(found, edge_columns(layer, self._ways[one], given, one.columns))
         return found
 
-    def run(self, number: int, x_MD: torch.Tensor, neighbors: Neighbors, degree_M1: torch.Tensor) -> torch.Tensor:
-        """What a stage gives for the first F nodes, (F, widths[number + 1]).
-
-        Args:
-            neighbors: of F nodes. degree_M1: float32, in-neighbors in the graph, the node itself not counted.
-        """
-        return self.given(number, self.values(number, x_MD, Edges(neighbors, degree_M1)))
+    def run(self, number: int, x_MD: torch.Tensor, edges: Edges) -> torch.Tensor:
+        """What a stage gives for the first F nodes, (F, widths[number + 1]); edges: to them, from all neighbors."""
+        return self.given(number, self.values(number, x_MD, edges))
 
     def values(self, number: int, x_MD: torch.Tensor, edges: Edges) -> dict[Operation, Any]:
         """What each operation of a stage, and what the stage takes, gives for the first F nodes."""
@@ -118,6 +115,8 @@ class Cut:
     def _values(self, stage: Stage, whole: dict[Operation, Any], edges: Edges, num: int) -> dict[Operation, Any]:
         """What operations give for F nodes; whole: what the stage takes, of M."""
         done: dict[Operation, Any] = {one: value[:num] for one, value in whole.items()}
+        if self._trace.edge_attr is not None:
+            done[self._trace.edge_attr] = edges.edge_SK
         root = self._trace.root
 
         def value(one: Operation) -> Any:
@@ -126,7 +125,7 @@ class Cut:
             return done[one]
 
         def given(one: Operation) -> Any:
-            if one.kind == "const":
+            if one.kind in ("const", OF_EDGES):
                 return value(one)
             return one if one.kind == "edges" else whole[one] if one.kind == "rows" else carry_out(one, root, given)
 
@@ -145,32 +144,37 @@ def run_message(one: Operation, way: str, root: torch.nn.Module, given: Any, edg
     return run_layer(root.get_submodule(str(one.node.target)), way, args, kwargs, index, edges)
 
 
-def cut(module: torch.nn.Module, num_features: int) -> Cut:
-    """The stages of a module, whose forward takes (x, edge_index), as it is in evaluation.
+def cut(module: torch.nn.Module, num_features: int, num_edge_features: int = 0) -> Cut:
+    """The stages of a module, whose forward takes (x, edge_index), and edge_attr where edges have features, as it is in
+    evaluation.
 
     Raises:
         NotTracedError: it cannot be computed layer by layer.
     """
-    probe, tried = small_graph(num_features), moved_copy(module)
+    probe, tried = small_graph(num_features, num_edge_features), moved_copy(module)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         traced = trace(tried, probe)
         ways = {one: _way(one, traced, probe) for one in traced.operations if one.is_message}
         stages, hidden = _stages(traced)
         _check(Cut(traced, stages, ways, hidden), traced, probe)
-    return Cut(traced._replace(root=Entry(module), values={}), stages, ways, hidden)
+    return Cut(traced._replace(root=entry_of(module, num_edge_features), values={}), stages, ways, hidden)
 
 
 def _way(one: Operation, traced: Trace, probe: Probe) -> str:
     """In which a layer gives for some nodes what it gives for them in the whole graph."""
     layer, expected = traced.root.get_submodule(str(one.node.target)), traced.values[one][:_FIRST]
+    if "normalized" in ways_of(layer) and any(part.kind == OF_EDGES for part in one.inputs):
+        raise NotTracedError(f"its layer {one}, {type(layer).__name__}, normalizes by features of all edges of a node")
     why = ""
     for way in ways_of(layer):
         ids, edges = next(_batches(probe, [np.arange(_FIRST)]))
 
-        def given(operation: Operation, ids: Any = ids) -> Any:
+        def given(operation: Operation, ids: Any = ids, edges: Edges = edges) -> Any:
             if operation.kind == "rows":
                 return traced.values[operation][ids]
-            known = operation.kind == "loose"
+            if operation is traced.edge_attr:
+                return edges.edge_SK
+            known = operation.kind in ("loose", OF_EDGES)
             return carry_out(operation, traced.root, given) if known else traced.values.get(operation, operation)
 
         def known(operation: Operation, given: Any = given) -> Any:
@@ -193,9 +197,11 @@ def _batches(probe: Probe, parts: list[np.ndarray]) -> Iterator[tuple[torch.Tens
     src_S, dst_S = probe.edge_index.numpy()
     degree_N = np.bincount(dst_S[src_S != dst_S], minlength=len(probe.x_ND)).astype(np.float32)
     for ids in parts:
-        found = sampler.sample(ids)
+        found = sampler.sample(ids, with_edges=True)
         node_M = torch.from_numpy(found.node_M.astype(np.int64))
-        yield node_M, Edges(Neighbors(found.stop_D1, found.neighbor_S), torch.from_numpy(degree_N)[node_M, None])
+        edge_SK = None if probe.edge_SK is None else probe.edge_SK[torch.from_numpy(found.edge_S.astype(np.int64))]
+        degree_M1 = torch.from_numpy(degree_N)[node_M, None]
+        yield node_M, Edges(Neighbors(found.stop_D1, found.neighbor_S), degree_M1, edge_SK)
 
 
 def _check(found: Cut, traced: Trace, probe: Probe) -> None:

@@ -38,10 +38,11 @@ class Edges:
 
     Args:
         degree_M1: float32, in-neighbors in the graph, the node itself not counted.
+        edge_SK: float32 (S, K): features of edges, where a module takes some.
     """
 
-    def __init__(self, neighbors: Neighbors, degree_M1: torch.Tensor) -> None:
-        self.neighbors, self.degree_M1 = neighbors, degree_M1
+    def __init__(self, neighbors: Neighbors, degree_M1: torch.Tensor, edge_SK: torch.Tensor | None = None) -> None:
+        self.neighbors, self.degree_M1, self.edge_SK = neighbors, degree_M1, edge_SK
 
     @property
     def num_targets(self) -> int:

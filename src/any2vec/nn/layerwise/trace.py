@@ -20,6 +20,8 @@ from any2vec.types import Csr
 
 _NODES = 53
 """of the small graph: a prime, so that no other size is taken for it"""
+OF_EDGES = "of edges"
+"""what gives a row an edge"""
 
 
 class NotTracedError(Exception):
@@ -38,8 +40,8 @@ class Operation:
     degree: int
     """of messages behind each other that it is behind, itself among them"""
     kind: str
-    """rows: gives a row a node; edges: is the edges; const: depends on no node; loose: anything else, such as a list of
-    rows or their number"""
+    """rows: gives a row a node; edges: is the edges; of edges: gives a row an edge; const: depends on no node; loose:
+    anything else, such as a list of rows or their number"""
     shape: tuple[int, ...] = ()
     """of a row"""
     changes: bool = False
@@ -79,6 +81,19 @@ class Probe(NamedTuple):
     x_ND: torch.Tensor
     edge_index: torch.Tensor
     """int64 (2, S), by target"""
+    edge_SK: torch.Tensor | None
+    """float32 (S, K): features of edges, where a module is given some"""
+
+    @property
+    def num_edge_features(self) -> int:
+        """K; 0: there are none."""
+        return 0 if self.edge_SK is None else self.edge_SK.shape[1]
+
+    @property
+    def arguments(self) -> tuple[torch.Tensor, ...]:
+        """Of a module's forward: rows, edges, and features of edges where there are some."""
+        more = () if self.edge_SK is None else (self.edge_SK,)
+        return (self.x_ND, self.edge_index, *more)
 
 
 class Trace(NamedTuple):
@@ -87,6 +102,8 @@ class Trace(NamedTuple):
     root: torch.nn.Module
     """has the module as `module`"""
     x: Operation
+    edge_attr: Operation | None
+    """features of edges, where the module takes some"""
     operations: list[Operation]
     """in order, those that give nothing to the output left out"""
     output: Operation
@@ -105,6 +122,18 @@ class Entry(torch.nn.Module):
         return self.module(x, edge_index)
 
 
+class FeaturedEntry(Entry):
+    """The same, with features of edges, too."""
+
+    def forward(self, x: Any, edge_index: Any, edge_attr: Any) -> Any:  # type: ignore[override]
+        return self.module(x, edge_index, edge_attr=edge_attr)
+
+
+def entry_of(module: torch.nn.Module, num_edge_features: int) -> Entry:
+    """What calls a module; num_edge_features: 0: it is given none."""
+    return FeaturedEntry(module) if num_edge_features else Entry(module)
+
+
 class _Tracer(Tracer):
     """Layers that pass messages, and modules that hold none, are operations; lists of modules are looked into."""
 
@@ -115,8 +144,8 @@ class _Tracer(Tracer):
         return is_inner and not any(map(passes_messages, module.modules()))
 
 
-def small_graph(num_features: int) -> Probe:
-    """Always the same."""
+def small_graph(num_features: int, num_edge_features: int = 0) -> Probe:
+    """Always the same; its edges have features where some are asked for."""
     draws = np.random.default_rng(1)
     rows = [np.sort(draws.choice(_NODES, number, replace=False)) for number in draws.integers(1, 6, _NODES)]
     rows[3], rows[7], rows[11] = np.arange(20), np.array([7, 9]), np.empty(0, np.int64)
@@ -125,7 +154,9 @@ def small_graph(num_features: int) -> Probe:
     dst_S = np.repeat(np.arange(_NODES), np.diff(indptr))
     x_ND = torch.from_numpy(draws.normal(size=(_NODES, num_features)).astype(np.float32))
     csr = Csr(indptr, src_S.astype(np.int32), np.empty(0, np.float32))
-    return Probe(csr, x_ND, torch.from_numpy(np.stack([src_S, dst_S])))
+    row_SK = draws.normal(size=(len(src_S), num_edge_features)).astype(np.float32)
+    edge_SK = torch.from_numpy(row_SK) if num_edge_features else None
+    return Probe(csr, x_ND, torch.from_numpy(np.stack([src_S, dst_S])), edge_SK)
 
 
 def moved_copy(module: torch.nn.Module) -> torch.nn.Module:
@@ -149,7 +180,7 @@ def trace(module: torch.nn.Module, probe: Probe) -> Trace:
     Raises:
         NotTracedError: torch.fx cannot say, or it does what cannot be done for some nodes alone.
     """
-    root = Entry(module)
+    root = entry_of(module, probe.num_edge_features)
     cached = [name for name, part in module.named_modules() if passes_messages(part) and getattr(part, "cached", False)]
     if cached:
         raise NotTracedError(f"its layer {cached[0]} keeps the edges that it sees first (cached=True)")
@@ -246,14 +277,14 @@ class _Reading:
         for one in operations:
             for given_one in one.inputs:
                 given_one.users.append(one)
-        return Trace(root, inputs[0], operations, output, self.values)
+        return Trace(root, inputs[0], inputs[2] if len(inputs) > 2 else None, operations, output, self.values)
 
     def _input(self, node: Node) -> Operation:
-        is_x = node.target == "x"
-        value = self.probe.x_ND if is_x else self.probe.edge_index
-        shape = tuple(value.shape[1:]) if is_x else ()
-        found = Operation(node, (), {}, False, 0, "rows" if is_x else "edges", shape)
-        self._now[node], self.values[found] = found, value
+        values = dict(zip(("x", "edge_index", "edge_attr"), self.probe.arguments, strict=False))
+        kind = {"x": "rows", "edge_index": "edges", "edge_attr": OF_EDGES}[str(node.target)]
+        value = values[str(node.target)]
+        found = Operation(node, (), {}, False, 0, kind, tuple(value.shape[1:]) if kind == "rows" else ())
+        self._now[node], self.values[found] = found, value.clone()  # forwards may change what they take
         return found
 
     def _step(self, node: Node) -> Operation | None:
@@ -263,10 +294,13 @@ class _Reading:
         kwargs: Any = map_arg(node.kwargs, now)
         is_message = node.op == "call_module" and passes_messages(self.root.get_submodule(str(node.target)))
         found = Operation(node, tuple(args), dict(kwargs), is_message, 0, "loose")
-        takes_edges = any(one.kind == "edges" for one in found.inputs)
+        kinds = {one.kind for one in found.inputs}
+        takes_edges = "edges" in kinds
         if takes_edges != is_message:
             what = "takes the edges and is no layer of PyG" if takes_edges else "is given no edges"
             raise NotTracedError(f"its {found} {what}")
+        if OF_EDGES in kinds and not is_message and not kinds <= {OF_EDGES, "const"}:
+            raise NotTracedError(f"its {found} takes features of edges and rows of nodes, and is no layer of PyG")
         before, saved = self._versions(found), {one: _copied(self.values[one]) for one in found.inputs}
         try:
             value = carry_out(found, self.root, self.values.__getitem__)
@@ -296,6 +330,10 @@ class _Reading:
         found.degree = max((one.degree for one in known), default=0) + found.is_message
         if not known:
             found.kind = "const"
+        elif not found.is_message and any(one.kind == OF_EDGES for one in known):
+            if not isinstance(value, torch.Tensor) or value.ndim == 0 or len(value) != len(self.probe.edge_index[0]):
+                raise NotTracedError(f"its {found} takes features of edges and gives no row an edge")
+            found.kind = OF_EDGES
         elif isinstance(value, torch.Tensor):
             if value.ndim == 0 or len(value) != _NODES:
                 raise NotTracedError(f"its {found} gives {tuple(value.shape)} for {_NODES} nodes, not a row a node")

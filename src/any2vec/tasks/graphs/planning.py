@@ -146,7 +146,7 @@ def needed_parts(
     model: GraphNetwork, metadata: Mapping[str, Any], process_bytes: int, threads: int
 ) -> tuple[dict[str, int], int]:  # fmt: skip
     """(bytes that a run needs at least, by name; those of a batch that stay with the process when it is over)."""
-    widths, nodes = model.widths(*_columns(metadata)), metadata["num_nodes"]
+    widths, nodes = _widths(model, metadata), metadata["num_nodes"]
     parts = {"the process": process_bytes, **_fixed(model, metadata)}
     batch, stays = batch_bytes(model, metadata, threads)
     least = least_inference_bytes(widths, metadata["most_neighbors"], _edge_columns(model, metadata))
@@ -175,7 +175,7 @@ def size_of_network(model: GraphNetwork, metadata: Mapping[str, Any], threads: i
     nodes, row_bytes = metadata["num_nodes"], metadata["feature_bytes"]
     listed = metadata if plan.list_bytes is None else with_lists(model, metadata, plan.list_bytes)
     weights, fixed = _weights(model, metadata), _fixed(model, listed)
-    inference = whole_inference_bytes(model.widths(*_columns(metadata)), nodes)
+    inference = whole_inference_bytes(_widths(model, metadata), nodes)
     inference += FLOAT * _edge_columns(model, metadata) * metadata["num_entries"]
     if plan.inference_bytes:
         inference = min(inference, plan.inference_bytes)
@@ -256,7 +256,12 @@ def vector_columns(model: GraphNetwork, metadata: Mapping[str, Any]) -> int:
 def _own(model: OwnModule, metadata: Mapping[str, Any]) -> ModuleSizes:
     from any2vec.models.modules.network import sizes_of
 
-    return sizes_of(model, *_columns(metadata))
+    return sizes_of(model, *_columns(metadata), metadata["num_edge_features"] if model.edge_attr else 0)
+
+
+def _widths(model: GraphNetwork, metadata: Mapping[str, Any]) -> tuple[int, ...]:
+    """Columns that each layer takes, and those of the scores."""
+    return _own(model, metadata).widths if isinstance(model, OwnModule) else model.widths(*_columns(metadata))
 
 
 def _subgraph_nodes(model: GraphNetwork, metadata: Mapping[str, Any]) -> float:

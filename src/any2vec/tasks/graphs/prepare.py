@@ -23,6 +23,7 @@ from any2vec.models.networks.batches import LearnerData, fanouts_by_relation
 from any2vec.models.networks.classifier import edges_for
 from any2vec.models.networks.config.base import GraphNetwork, ObjectiveNetwork, objective_name
 from any2vec.models.networks.config.layers import GINE
+from any2vec.models.networks.config.own import OwnModule
 from any2vec.models.networks.config.relational import RGCN
 from any2vec.sampling.walks import is_symmetric
 from any2vec.tasks.graphs.build import BuildOptions, is_given, write_graph
@@ -103,6 +104,11 @@ def _prepared(model: GraphNetwork, opened: AttributedGraph, seed: int) -> Prepar
             "gine sums messages of features of edges, and the graph has none; give --edge-features, or build the graph "
             "with them (gin sums those of nodes alone)."
         )
+    if isinstance(model, OwnModule) and model.edge_attr and not opened.num_edge_features:
+        raise InputError(
+            "edge_attr asks for features of edges, and the graph has none; give --edge-features, build the graph with "
+            "them, or leave out edge_attr."
+        )
     if opened.labels is None and objective == "classes":
         without = ", or learn without: --objective links or unsupervised" * isinstance(model, ObjectiveNetwork)
         raise InputError(
@@ -130,6 +136,7 @@ def _prepared(model: GraphNetwork, opened: AttributedGraph, seed: int) -> Prepar
         metadata["unused_weights"] = model.name
     if opened.num_edge_features:
         metadata["num_edge_features"] = opened.num_edge_features
+        metadata |= {} if model.takes_edge_features else {"unused_edge_features": model.name}
     metadata |= _pairs(model, data)
     return PreparedGraph(opened, data, metadata, None if features is None else opened.open_features())
 

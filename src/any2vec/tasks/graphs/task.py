@@ -130,10 +130,10 @@ class Graphs(Task):
                     )
         given = None if nodes is None else nodes.edge_features
         if given is not None and given is not False and not spec.model.takes_edge_features:
-            *names, last = (name for name in self.models if self.model_class(name).takes_edge_features)
+            fix = "give edge_attr, too" if isinstance(spec.model, OwnModule) else "take gat, gatv2 or gine"
             raise InputError(
                 f"edge_features does nothing for {spec.model.name}, which makes nothing of features of edges; leave it "
-                f"out, or take {', '.join(names)} or {last}, which heed them."
+                f"out, or {fix}."
             )
         cache = spec.reading.get("cache") or CacheOptions()
         if cache.adjacency == "disk":
@@ -236,9 +236,9 @@ class Graphs(Task):
             from any2vec.tasks.graphs.prune import pruned_sentence
 
             where.append(("pruned", pruned_sentence(summary["pruned"])))
-        num = summary["data"].get("num_edge_features")
-        if num and not self.model_class(summary["model"]).takes_edge_features:
-            where.append(("note", f"{summary['model']} makes nothing of features of edges: the {num:,} are not used"))
+        if name := summary["data"].get("unused_edge_features"):
+            num = summary["data"]["num_edge_features"]
+            where.append(("note", f"{name} makes nothing of features of edges: the {num:,} are not used"))
         if "test_auc" in summary:
             return [*_link_lines(summary), *where]
         metric = "accuracy" if "test_accuracy" in summary else "micro_f1"

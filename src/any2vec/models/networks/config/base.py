@@ -36,9 +36,6 @@ class GraphNetwork(ModelConfig):
     """
 
     default_epochs: ClassVar[int] = 50
-    takes_edge_features: ClassVar[bool] = False
-    """whether it heeds features of edges, where they have some"""
-
     hidden: Annotated[int, Whole(1, 65_536)] = 128
     """columns of hidden layers, and of the vectors, 1..65,536"""
     num_layers: Annotated[int, Whole(2, 16)] = 2
@@ -104,6 +101,11 @@ class GraphNetwork(ModelConfig):
             if not is_used and getattr(self, name) != type(self).__dataclass_fields__[name].default:
                 beside = " where num_parts is given" if is_given and name in ("parts_per_batch", "batch_size") else ""
                 raise InputError(f"{name} does nothing with sampling {self.sampling}{beside}; leave it out.")
+
+    @property
+    def takes_edge_features(self) -> bool:
+        """Whether it heeds features of edges, where they have some."""
+        return False
 
     @property
     def rate(self) -> float:

@@ -31,14 +31,16 @@ class GCN(ObjectiveNetwork):
 class AttentionNetwork(ObjectiveNetwork):
     """Networks whose nodes weigh their neighbors and themselves by attention (abstract); ELU between layers."""
 
-    takes_edge_features: ClassVar[bool] = True
-
     heads: Annotated[int, Whole(1, 1024)] = 8
     """attention heads of hidden layers, which share their columns, 1..1,024"""
     output_heads: Annotated[int, Whole(1, 1024)] = 1
     """attention heads of the last layer, whose mean is taken, 1..1,024"""
     dropout: Annotated[float, Number(0, 0.99)] = 0.5
     """share of inputs of each layer, and of attention weights, that are set to 0 in training, 0..0.99"""
+
+    @property
+    def takes_edge_features(self) -> bool:
+        return True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,10 +82,13 @@ class GINE(ObjectiveNetwork):
     ICLR 2020); edges must have features."""
 
     name: ClassVar[str] = "gine"
-    takes_edge_features: ClassVar[bool] = True
 
     train_eps: bool = False
     """learn how much more than a neighbor's a node's own row counts, layer by layer; else as much"""
+
+    @property
+    def takes_edge_features(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,9 @@ class OwnModule(GraphNetwork):
     """A `torch.nn.Module` of PyTorch Geometric's layers, from a package or a file of the current folder.
 
     It is made as `Class(in_channels=..., out_channels=..., **module_args)`, of the columns of features and number of
-    classes, and called as forward(x, edge_index), which gives a row of scores a node. In training the rows of a batch
-    are its seeds, then what each hop has found. All nodes are scored layer by layer where torch.fx can trace it.
+    classes. Called as forward(x, edge_index), and with edge_attr where that is asked for, it gives a row of scores a
+    node. In training the rows of a batch are its seeds, then what each hop has found. All nodes are scored layer by
+    layer where torch.fx can trace it.
     """
 
     name: ClassVar[str] = "module"
@@ -25,6 +26,8 @@ class OwnModule(GraphNetwork):
     """package:Class of the module, or of a function that makes it; in Python also the class, function or module"""
     module_args: str | None = None
     """further arguments of the class, a JSON object; in Python also a dict"""
+    edge_attr: bool = False
+    """call it as forward(x, edge_index, edge_attr=...), with the features of edges"""
     accelerate: bool = True
     """run PyG's layers by kernels of any2vec, where they know them"""
     num_layers: Annotated[int, Whole(0, 16)] = 0
@@ -51,12 +54,10 @@ class OwnModule(GraphNetwork):
         super().__post_init__()
 
     @property
+    def takes_edge_features(self) -> bool:
+        return self.edge_attr
+
+    @property
     def dim(self) -> int:
         """0: as many as the last layer of the module takes."""
         return 0
-
-    def widths(self, num_features: int, num_classes: int) -> tuple[int, ...]:
-        """Columns that each stage takes, and those of the scores. The module is imported, made and traced."""
-        from any2vec.models.modules.network import sizes_of
-
-        return sizes_of(self, num_features, num_classes).widths
