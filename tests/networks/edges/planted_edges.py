@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from any2vec import AttributedGraph, GraphOptions, write_graph
 
@@ -28,3 +29,12 @@ def planted(folder: Path, keep: bool = True, seed: int = 1) -> AttributedGraph:
         (src, dst), folder, features=features, labels=label, split=split, edge_features=rows if keep else None,
         graph=GraphOptions(directed=True),
     )  # fmt: skip
+
+
+def arguments(graph: AttributedGraph) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """(x, edge_index, edge_attr) of the whole graph, as a module of PyG takes them; copies."""
+    assert graph.features is not None and graph.edge_features is not None
+    targets = np.repeat(np.arange(len(graph)), np.diff(graph.csr.indptr))
+    edge_index = torch.from_numpy(np.stack([graph.csr.indices, targets]).astype(np.int64))
+    x, edge_attr = (torch.from_numpy(np.array(rows.row_ND)) for rows in (graph.features, graph.edge_features))
+    return x, edge_index, edge_attr

@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 
 import torch
 from scipy import sparse
-from tests.networks.edges.planted_edges import CLASSES, NODES, planted
+from tests.networks.edges.planted_edges import CLASSES, NODES, arguments, planted
 
 from any2vec import (
     APPNP,
@@ -95,10 +95,7 @@ def test_the_network_in_pyg_gives_the_same(tmp_path: Path, model: Any) -> None:
     graph = planted(tmp_path / "graph")
     fit(model(**options_of(model)), graph, epochs=1, seed=1, out=tmp_path / "run")
     classifier = NetworkClassifier.load(tmp_path / "run")
-    assert graph.features is not None and graph.edge_features is not None
-    targets = np.repeat(np.arange(NODES), np.diff(graph.csr.indptr))
-    edge_index = torch.from_numpy(np.stack([graph.csr.indices, targets]).astype(np.int64))
-    x, edge_attr = (torch.from_numpy(np.array(rows.row_ND)) for rows in (graph.features, graph.edge_features))
+    x, edge_index, edge_attr = arguments(graph)
     with torch.no_grad():
         expected = classifier.to_pyg()(x, edge_index, edge_attr)
     np.testing.assert_allclose(classifier.score(graph)[1], expected.numpy(), atol=1e-5)

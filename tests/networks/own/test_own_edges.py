@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch_geometric")
 
 import torch
-from tests.networks.edges.planted_edges import CLASSES, NODES, planted
+from tests.networks.edges.planted_edges import CLASSES, NODES, arguments, planted
 from tests.networks.own import own_modules
 from tests.networks.own.own_modules import HEEDING, ZOO
 
@@ -54,10 +54,7 @@ def test_layer_by_layer_it_is_the_whole_graph(tmp_path: Path, kind: str) -> None
     torch.manual_seed(1)
     network = ModuleNetwork(model, 3, CLASSES, 2)
     assert network.cut is not None, network.why_whole
-    assert graph.features is not None and graph.edge_features is not None
-    targets = np.repeat(np.arange(NODES), np.diff(graph.csr.indptr))
-    edge_index = torch.from_numpy(np.stack([graph.csr.indices, targets]).astype(np.int64))
-    x, edge_attr = (torch.from_numpy(np.array(rows.row_ND)) for rows in (graph.features, graph.edge_features))
+    x, edge_index, edge_attr = arguments(graph)
     with torch.no_grad():
         expected = network.module.eval()(x.clone(), edge_index, edge_attr=edge_attr.clone()).numpy()
         reversed_ones = network.module(x, edge_index, edge_attr=edge_attr.flip(0)).numpy()
@@ -83,10 +80,10 @@ def test_one_that_cannot_be_cut_is_computed_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("way", ["full-graph", "neighbors"])
 @pytest.mark.parametrize("is_traced", [True, False])
 def test_a_forward_may_change_what_it_takes(tmp_path: Path, way: str, is_traced: bool) -> None:
-    graph, arguments = planted(tmp_path / "graph"), {"is_traced": is_traced}
+    graph, given = planted(tmp_path / "graph"), {"is_traced": is_traced}
     assert graph.features is not None and graph.edge_features is not None
     before = [np.array(rows.row_ND) for rows in (graph.features, graph.edge_features)]
-    model = own(own_modules.InPlace, num_layers=1, module_args=arguments, sampling=way)
+    model = own(own_modules.InPlace, num_layers=1, module_args=given, sampling=way)
     found = fit(model, graph, epochs=3, seed=1)
     assert (found.summary["why_whole"] == "") == is_traced
     once, again = (found.scorer.score(graph)[1] for _ in range(2))
@@ -137,10 +134,7 @@ def test_the_command_trains_and_scores_another_graph(tmp_path: Path, capsys: pyt
 def test_the_trained_module_gives_the_same_in_pyg(tmp_path: Path) -> None:
     graph = planted(tmp_path / "graph")
     scorer = fit(own(), graph, epochs=1, seed=1).scorer
-    targets = np.repeat(np.arange(NODES), np.diff(graph.csr.indptr))
-    edge_index = torch.from_numpy(np.stack([graph.csr.indices, targets]).astype(np.int64))
-    assert graph.features is not None and graph.edge_features is not None
-    x, edge_attr = (torch.from_numpy(np.array(rows.row_ND)) for rows in (graph.features, graph.edge_features))
+    x, edge_index, edge_attr = arguments(graph)
     with torch.no_grad():
         expected = scorer.to_pyg()(x, edge_index, edge_attr)
     np.testing.assert_allclose(scorer.score(graph)[1], expected.numpy(), atol=1e-5)
