@@ -84,6 +84,8 @@ def test_what_excludes_nothing_is_refused_where_scores_are_wanted(likes: Path, t
     evaluate = "evaluate", str(likes / "run"), "--task", "recommend", "--data", str(likes / "test.tsv")
     assert "no pair of a user and an item" in refused(*evaluate, "--exclude", str(tmp_path / "other.tsv"))
     assert "for recommend it is --exclude" in refused(*evaluate, "--known", str(likes / "train.tsv"))
+    (tmp_path / "other.tsv").write_text((likes / "train.tsv").read_text() + (likes / "test.tsv").read_text())
+    assert "All held-out pairs are among those" in refused(*evaluate, "--exclude", str(tmp_path / "other.tsv"))
 
 
 def test_what_was_read_is_said(likes: Path, tmp_path: Path) -> None:
