@@ -56,12 +56,6 @@ def test_bad_input_is_refused(planted: dict[str, Any], tmp_path: Path) -> None:
     assert not out.exists()
 
 
-def test_a_folder_is_no_list_of_edges(planted: dict[str, Any], tmp_path: Path) -> None:
-    done(*command(planted, tmp_path / "g"))
-    said = refused("train", "deepwalk", str(tmp_path / "g"), "--out", str(tmp_path / "run"))
-    assert "is a folder that any2vec wrote, and no list of edges" in said
-
-
 def test_scores_of_vectors_that_learned_the_classes_say_so(planted: dict[str, Any], tmp_path: Path) -> None:
     """Not of those that learned without."""
     pytest.importorskip("torch")

@@ -22,7 +22,6 @@ from any2vec.data.io.files import (
     is_table,
     table_form,
 )
-from any2vec.data.io.storage import format_of_folder
 from any2vec.data.notes import is_csv
 from any2vec.data.options import LINE_OPTIONS, GraphOptions, ProgressCall, check_unset
 from any2vec.data.vocab.found_texts import integer_keys
@@ -114,8 +113,6 @@ def _in_memory(source: Any, options: GraphOptions) -> GivenEdges:
 def _one_file(name: str) -> str:
     names = expand_inputs(name)
     if len(names) != 1:
-        if format_of_folder(Path(name)) is not None:
-            raise InputError(f"{name} is a folder that any2vec wrote, and no list of edges; give the file of edges.")
         raise InputError(f"{name} names {len(names)} files; a graph is read from one, so join the edge lists first.")
     return names[0]
 
