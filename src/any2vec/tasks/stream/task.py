@@ -151,7 +151,7 @@ class Streams(Task):
         return spec
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
-        return f"To see the words nearest to one:  any2vec nearest {shlex.quote(str(folder))} WORD"
+        return f"To see the words nearest to another:  any2vec nearest {shlex.quote(str(folder))} WORD"
 
 
 def _check_sources(spec: RunSpec) -> None:
