@@ -85,7 +85,10 @@ def test_what_excludes_nothing_is_refused_where_scores_are_wanted(likes: Path, t
     assert "no pair of a user and an item" in refused(*evaluate, "--exclude", str(tmp_path / "other.tsv"))
     assert "for recommend it is --exclude" in refused(*evaluate, "--known", str(likes / "train.tsv"))
     (tmp_path / "other.tsv").write_text((likes / "train.tsv").read_text() + (likes / "test.tsv").read_text())
-    assert "All held-out pairs are among those" in refused(*evaluate, "--exclude", str(tmp_path / "other.tsv"))
+    asked = *evaluate, "--json", "--exclude"
+    found = run(*asked, str(tmp_path / "other.tsv"))
+    assert json.loads(found.stdout)["recall"] == 0 and "are the held-out pairs in --exclude, too?" in found.stderr
+    assert "--exclude, too?" not in run(*asked, str(likes / "train.tsv")).stderr
 
 
 def test_what_was_read_is_said(likes: Path, tmp_path: Path) -> None:

@@ -98,11 +98,6 @@ def evaluate_recommend(
             "out; give interactions by the same names."
         )
     num_items = len(recommender.items)
-    if left_out is not None and _holds_all(left_out, user_U[data.users_of_pairs()], item_I[data.item_E], num_items):
-        raise DataError(
-            "All held-out pairs are among those that are excluded, so that none could be found; exclude the "
-            "interactions of training alone."
-        )
     recall_U, ndcg_U, place = np.zeros(len(asked)), np.zeros(len(asked)), 0
     gain_K = 1.0 / np.log2(np.arange(min(k, max(num_items, len(item_I))) + 1) + 2)
     ideal_K = np.concatenate([[0.0], np.cumsum(gain_K)])
@@ -121,11 +116,3 @@ def evaluate_recommend(
         k, float(recall_U.mean()), float(ndcg_U.mean()), float((recall_U > 0).mean()), len(asked),
         int((has_U & (user_U < 0)).sum()), int((item_I[data.item_E] < 0).sum()),
     )  # fmt: skip
-
-
-def _holds_all(pairs: Interactions, user_E: np.ndarray, item_E: np.ndarray, num_items: int) -> bool:
-    """Whether all pairs (user, item) are among these, all by the model's rows; those with -1, in no list, aside."""
-    is_known_E = (user_E >= 0) & (item_E >= 0)
-    place_E = user_E[is_known_E].astype(np.int64) * num_items + item_E[is_known_E]
-    place_P = pairs.users_of_pairs().astype(np.int64) * num_items + pairs.item_E
-    return bool(place_E.size and np.isin(place_E, place_P).all())
