@@ -142,6 +142,13 @@ def test_export(place: Path, tmp_path: Path, format: str) -> None:
     invoke("export", str(place / "words"), "--format", format, "--out", str(out), "--overwrite")
 
 
+def test_export_of_a_format_that_is_named(place: Path, tmp_path: Path) -> None:
+    Embeddings.load(place / "words").save(tmp_path / "words.kv", format="word2vec")
+    out = str(tmp_path / "x.npz")
+    assert "say --from kv" in invoke("export", str(tmp_path / "words.kv"), "--out", out, code=2).stderr
+    assert run("export", str(tmp_path / "words.kv"), "--from", "word2vec", "--out", out)["rows"] == 8
+
+
 def test_config_file_and_flags(place: Path, tmp_path: Path) -> None:
     text, config = place / "text.txt", tmp_path / "run.toml"
     lines = [f'input = "{text}"', 'model = "cbow"', f'out = "{tmp_path / "a"}"', "dim = 6", "epochs = 1", "threads = 1"]

@@ -37,6 +37,7 @@ from any2vec.types import Progress
         (MemoryError(), 2, "Not enough memory"),
         (OSError(errno.ENOSPC, "No space left on device", "x"), 2, "disk is full"),
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "x"), 2, "x: No such file"),
+        (ModuleNotFoundError("No module named 'torch'", name="torch"), 2, "PyTorch"),
         (TypeError("oops"), 1, "error of its own (TypeError: oops)"),
     ],
 )

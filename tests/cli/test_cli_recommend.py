@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +117,15 @@ def test_how_good_the_lists_are(likes: Path) -> None:
     done("evaluate", str(likes / "run"), "--task", "recommend", *files[:2], "-k", "8")  # and so is another ranking
     kept = [json.loads(line) for line in (likes / "run" / "evaluation.jsonl").read_text().splitlines()]
     assert [one.get("exclude") for one in kept] == [files[3], files[3], None]
+
+
+def test_held_out_pairs_that_are_excluded_are_asked_about(likes: Path, tmp_path: Path) -> None:
+    shutil.copytree(likes / "run", tmp_path / "run")
+    (tmp_path / "all.tsv").write_text((likes / "train.tsv").read_text() + (likes / "test.tsv").read_text())
+    asked = "evaluate", str(tmp_path / "run"), "--task", "recommend", "--data", str(likes / "test.tsv"), "--json"
+    found = run(*asked, "--exclude", str(tmp_path / "all.tsv"))
+    assert json.loads(found.stdout)["recall"] == 0 and "are the held-out pairs in --exclude, too?" in found.stderr
+    assert "--exclude, too?" not in run(*asked, "--exclude", str(likes / "train.tsv")).stderr
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,12 @@ def test_how_runs_were_trained_is_a_setting(runs: list[Path], tmp_path: Path) ->
     assert found == {"hosts": [None, 4], "sync": [None, "spectral"], "rounds_per_epoch": [None, 6]}
 
 
+def test_other_data_are_a_difference(runs: list[Path], tmp_path: Path) -> None:
+    any2vec.fit(any2vec.DistMult(dim=4, batch_size=100), ROWS[1:], epochs=1, threads=1, seed=1, out=tmp_path / "other")
+    first, other = compare_runs([runs[0], tmp_path / "other"]).settings["data.digest"]
+    assert first != other
+
+
 def test_tests_of_runs_stand_side_by_side(runs: list[Path], tmp_path: Path) -> None:
     for name, share in (("a", 0.5), ("b", 0.75)):
         shutil.copytree(runs[0], tmp_path / name)

@@ -27,7 +27,7 @@ FLOORS = {
     "any2vec": 6, "__main__": 8, "doctor": 6, "serve": 6, "testing": 6.2, "estimators": 6.5,
     "cli": 7,
 }  # fmt: skip
-"""room -> floor (ARCHITECTURE, section 2; halves order the rooms that share a storey)"""
+"""room -> floor (CONTRIBUTING.md; halves order the rooms that share a storey)"""
 DOORS = {
     "matplotlib": {"report"}, "PIL": {"report"},
     "typer": {"cli"}, "rich": {"cli"}, "click": {"cli"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -103,3 +104,18 @@ def test_contexts_hold_what_a_column_holds(scorer: any2vec.ClickScorer) -> None:
         rank_values(scorer, {"user": True}, "is_new", 5)
     with pytest.raises(DataError, match=r"The context, row 1: column 'user' holds 3\.5, which is no category"):
         rank_values(scorer, {"user": 3.5}, "is_new", 5)
+
+
+def test_a_schema_that_names_the_columns_of_its_files(tmp_path: Path) -> None:
+    """As the built-in ones do: criteo, avazu."""
+    table = table_of()
+    rows = [",".join(str(values[row]) for values in table.values()) for row in range(ROWS)]
+    (tmp_path / "rows.csv").write_text("\n".join(rows) + "\n")
+    schema = any2vec.ClickSchema(
+        label="click", categorical=("user", "hour"), ids="vocabulary", separator=",", header=False,
+        column_names=tuple(table),
+    )  # fmt: skip
+    named = any2vec.fit(any2vec.LogisticRegression(), tmp_path / "rows.csv", schema=schema, threads=1).scorer
+    found = rank_values(named, {"user": "1"}, "hour", 3)
+    rows = {"user": ["1"] * 3, "hour": [value for value, _ in found]}
+    assert [score for _, score in found] == pytest.approx(scores_of(named, rows))

@@ -153,6 +153,11 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no column" in refused(*asked, "--column", "x")
     assert "exists" in refused(*asked[:-1], "a.npy")
     assert not Path("c").exists()
+    Path("text.txt").write_text("unheard of\n\nw1 w2\n")
+    assert json.loads(done(*asked, "--json"))["without_known_words"] == 2
+    Path("text.txt").write_text("unheard of\n\n")
+    assert "No word of these documents has a vector" in refused(*asked[:-1], "d")
+    assert not Path("d").exists()
 
 
 def test_options_of_reading_hold() -> None:

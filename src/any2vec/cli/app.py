@@ -53,8 +53,8 @@ COMMANDS: dict[str, Entry] = {
     "report": Entry("tools", "Write a run's page: curves, map, neighbors, scores.", _RESULTS),
     "compare": Entry("results.compare", "Runs side by side: settings that differ, figures, scores, curves.", _RESULTS),
     "demo": Entry("tools", "Train on real data that ships with Python; no download.", _HOUSE),
-    "graph": Entry("run.attributed", "Graphs with features and classes of their nodes: build, show.", _HOUSE),
-    "data": Entry("data", "Known public data sets: list, show, get.", _HOUSE),
+    "graph": Entry("run.attributed", "Graphs with features and classes of their nodes: build, prune, show.", _HOUSE),
+    "data": Entry("data", "Known public data sets: show, get, plant.", _HOUSE),
     "check": Entry("tools", "Whether the files of a table larger than memory are sound.", _HOUSE),
     "doctor": Entry("tools", "Versions, cores, caches, and what is missing.", _HOUSE),
 }

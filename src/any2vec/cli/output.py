@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from any2vec.errors import Any2VecError, Interrupted
+from any2vec.errors import Any2VecError, InputError, Interrupted
 from any2vec.standard_error import StandardError
 from any2vec.units import fraction, size, visible
 
@@ -119,11 +119,23 @@ def explain(error: BaseException) -> tuple[int, str]:
             )
         case OSError():
             return EXIT_BAD_INPUT, _explain_os(error)
+        case ModuleNotFoundError(name="torch"):
+            return EXIT_BAD_INPUT, _explain_torch(error)
         case _:
             return EXIT_BUG, (
                 f"any2vec met an error of its own ({type(error).__name__}: {error}); please report it with the "
                 "traceback that ANY2VEC_DEBUG=1 shows."
             )
+
+
+def _explain_torch(error: ModuleNotFoundError) -> str:
+    from any2vec.cluster.launch.join import check_torch
+
+    try:
+        check_torch("Runs of this kind")
+    except InputError as missing:
+        return str(missing)
+    return f"PyTorch cannot be imported: {error}; install it again."
 
 
 def _explain_os(error: OSError) -> str:

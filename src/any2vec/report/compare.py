@@ -29,8 +29,10 @@ _SCORES = "Scores"
 """heading of the table of scores"""
 _HOW = ("threads", "hosts", "sync", "scheme", "bits", "rounds_per_epoch", "partitions", "capacity")
 """how a run was trained, of its summary: no settings that a run that goes on must have"""
+_DATA = "data.digest"
 _LEFT_OUT = ("data.", "init")
-"""settings that are digests and counts of data; what is true or false of data stays: whether they have weights"""
+"""settings that are digests and counts of data; what is true or false of data stays, whether they have weights, and the
+digest of all: whether runs were trained on the same"""
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ class _Run:
         progress = read_progress(folder)
         settings = {
             name: one for name, one in _flat(said.get("settings")).items()
-            if isinstance(one, bool) or not name.startswith(_LEFT_OUT)
+            if isinstance(one, bool) or name == _DATA or not name.startswith(_LEFT_OUT)
         }  # fmt: skip
         summary = said.get("summary")
         if not isinstance(summary, dict):  # it goes on, or was stopped

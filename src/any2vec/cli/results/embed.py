@@ -91,34 +91,44 @@ def _embed(
     with Bar(quiet) as bar:
         documents = Documents.of_files(text, reading)
         blocks = sif.fit_blocks(documents) if encoder is None else sif.means(documents)
-        size = _write(sif, blocks, out, format, overwrite, bar)
+        size, num_empty = _write(sif, blocks, out, format, overwrite, bar)
     if save is not None:
         sif.save(save, overwrite)
     if as_json:
-        print_json({"out": str(out), "documents": size, "dim": words.dim, "saved": save})
+        found = {"out": str(out), "documents": size, "without_known_words": num_empty, "dim": words.dim, "saved": save}
+        print_json(found)
     else:
-        pairs = [("documents", f"{size:,} × {words.dim}"), ("written", str(out))]
+        zeros = [("without known words", f"{num_empty:,}, zeros")] if num_empty else []
+        pairs = [("documents", f"{size:,} × {words.dim}"), *zeros, ("written", str(out))]
         show(details("", pairs))
 
 
 def _write(
     sif: SIFEncoder, blocks: Iterable[np.ndarray], out: Path, format: str | None, overwrite: bool, bar: Bar
-) -> int:
-    """Write vectors of documents, which wait in a file until what they have in common is known; returns how many."""
+) -> tuple[int, int]:
+    """Write vectors of documents, which wait in a file until what they have in common is known; returns how many, and
+    how many of them have no known word."""
     from any2vec.embeddings import Embeddings
 
+    num_empty = 0
     with tempfile.TemporaryDirectory(prefix="any2vec.") as folder:
         with storage_errors(folder), closing(ArrayFile(Path(folder) / "v.npy", np.float32, (sif.dim,))) as file:
             for block in blocks:
                 file.append(block)
+                num_empty += int((~block.any(axis=1)).sum())
                 bar.stage("embedding documents", file.length, None)
         if file.length == 0:
             raise DataError("There are no documents; give text with a line at least.")
+        if num_empty == file.length:
+            raise DataError(
+                "No word of these documents has a vector; give vectors of such words, and read the text as in their "
+                "training (--lowercase, --token-pattern)."
+            )
         vectors = map_array(file.path, np.float32, (file.length, sif.dim), "r+")
         for first in range(0, len(vectors), _BLOCK_ROWS):
             vectors[first : first + _BLOCK_ROWS] = sif.without_common(vectors[first : first + _BLOCK_ROWS])
         Embeddings(np.arange(len(vectors)), vectors).save(out, format, overwrite)
-    return file.length
+    return file.length, num_empty
 
 
 embed = with_flags(guarded(_embed), text_flags())

@@ -248,6 +248,8 @@ def _evaluate(
     found = [told | {"data": str(path)} | _flat(dict(judge_one(path))) for path in data]
     _check_covered(found)
     keep_scores(run, [plain({name: value for name, value in one.items() if name != "relations"}) for one in found])
+    if exclude and any(one.get("recall") == 0 for one in found):
+        note("No held-out item is in a list: are the held-out pairs in --exclude, too? It takes those of training.")
     if as_json:
         print_json(found[0] if len(found) == 1 else {"task": task, "results": found})
         return

@@ -74,7 +74,10 @@ def _score(
             told = {"--features": features, "--batch-size": batch_size}
             given = [name for name, value in told.items() if value is not None]
             what = f"Models of {task.title.lower()} are scored without {' and '.join(given)}"
-            raise InputError(f"{what}; leave {'it' if len(given) == 1 else 'them'} out.")
+            fix = f"leave {'it' if len(given) == 1 else 'them'} out"
+            if features is not None and "module" in task.score_options:
+                fix += "; `any2vec graph build EDGES --features X --out GRAPH` makes a graph that has features"
+            raise InputError(f"{what}; {fix}.")
         lines = list(scored)
         summary: dict[str, Any] = {"model": str(model), "num_examples": len(lines)}
         _deliver(lines, summary, [("rows", number(len(lines)))], out, overwrite, as_json)

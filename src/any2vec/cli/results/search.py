@@ -122,6 +122,9 @@ def export(
         str | None,
         typer.Option("--format", "-f", help=f"{', '.join(FORMATS)}; read off --out when not given", show_default=False),
     ] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", help="Format of DIR; guessed when not given.", show_default=False)
+    ] = None,
     dtype: Annotated[str, typer.Option("--dtype", help="float32 or float16")] = "float32",
     relations: Relations = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out where it exists.")] = False,
@@ -133,7 +136,12 @@ def export(
             f"export writes vectors. A graph network becomes ONNX or a module of PyG in Python: "
             f"any2vec.NetworkClassifier.load('{result}').to_onnx('{out.with_suffix('.onnx')}'), or .to_pyg()."
         )
-    embeddings = load(result, relations=relations)
+    if from_ is None and result.is_file() and guess_format(result) == "kv":
+        raise InputError(
+            f"{result} is a pickle, which can run code; if gensim saved it and you trust it, say --from kv, which "
+            "unpickles it."
+        )
+    embeddings = load(result, from_, relations)
     embeddings.save(out, format=format, overwrite=overwrite, dtype=dtype)
     written = format or guess_format(out)
     files = [out, *([beside(out)] if FORMATS[written].has_vocabulary_beside else [])]

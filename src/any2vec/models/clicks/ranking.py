@@ -138,7 +138,8 @@ def _of_counted(encoder: ClickEncoder, column: ClickColumn) -> tuple[ClickEncode
     while source in (*schema.needed, schema.label):
         source += "_"
     own = {name: option for name, option in schema.column.get(column.name, {}).items() if name != "characters"}
-    whole = replace(schema, column={**schema.column, column.name: own | {"source": source}})
+    names = (*schema.column_names, source) if schema.column_names else ()
+    whole = replace(schema, column={**schema.column, column.name: own | {"source": source}}, column_names=names)
     return ClickEncoder(whole, encoder.vocabularies, encoder.mean_X, encoder.std_X), source
 
 
