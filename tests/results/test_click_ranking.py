@@ -119,3 +119,14 @@ def test_a_schema_that_names_the_columns_of_its_files(tmp_path: Path) -> None:
     found = rank_values(named, {"user": "1"}, "hour", 3)
     rows = {"user": ["1"] * 3, "hour": [value for value, _ in found]}
     assert [score for _, score in found] == pytest.approx(scores_of(named, rows))
+
+
+def test_a_column_of_the_name_of_another_cell(tmp_path: Path) -> None:
+    """Its own cell has a name that no column of the file has."""
+    schema = any2vec.ClickSchema(
+        label="click", categorical=("user", "is_new"), ids="vocabulary", column={"is_new": {"source": "hour"}},
+        separator=",", header=False, column_names=("click", "user", "is_new", "hour"),
+    )  # fmt: skip
+    (tmp_path / "rows.csv").write_text("".join(f"{row % 2},{row % 3},x,{'ab'[row % 2]}\n" for row in range(60)))
+    named = any2vec.fit(any2vec.LogisticRegression(), tmp_path / "rows.csv", schema=schema, threads=1).scorer
+    assert [value for value, _ in rank_values(named, {"user": "1"}, "is_new", 2)] == ["b", "a"]

@@ -135,7 +135,7 @@ def _of_counted(encoder: ClickEncoder, column: ClickColumn) -> tuple[ClickEncode
     """(encoder of what counts of a column's values, name of their cell): a cell of its own, for what else the cells of
     data held, from which other columns may come, is not known."""
     schema, source = encoder.schema, column.name
-    while source in (*schema.needed, schema.label):
+    while source in (*schema.needed, schema.label, *schema.column_names):
         source += "_"
     own = {name: option for name, option in schema.column.get(column.name, {}).items() if name != "characters"}
     names = (*schema.column_names, source) if schema.column_names else ()
