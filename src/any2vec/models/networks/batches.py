@@ -27,6 +27,7 @@ from any2vec.models.networks.features import CachedFeatures
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of, fixed_sums
 from any2vec.models.networks.node_order import OrderedFeatures
 from any2vec.nn.aggregate import Neighbors
+from any2vec.nn.sparse.rows import SparseRows
 from any2vec.plan.sharding.clusters import find_clusters
 from any2vec.sampling.disk_neighbors import CachedLists, DiskNeighborSampler
 from any2vec.sampling.links import LinkData, without_edges
@@ -88,7 +89,7 @@ class Drawn(NamedTuple):
 class Batch(NamedTuple):
     """What a step learns from."""
 
-    x_MD: torch.Tensor
+    x_MD: torch.Tensor | SparseRows
     blocks: list[Block]
     """a layer's each, the first one first; further layers have the last one"""
     row_B: torch.Tensor
@@ -246,7 +247,7 @@ class WholeBatches:
     def __init__(self, data: LearnerData, objective: Objective, network: Network) -> None:
         self.reader, self._objective, self._network = Reader(data.features), objective, network
         self._csr = data.csr
-        self._whole: tuple[torch.Tensor, list[Block]] | None = None
+        self._whole: tuple[torch.Tensor | SparseRows, list[Block]] | None = None
 
     @property
     def num_items(self) -> int:
@@ -276,12 +277,24 @@ class WholeBatches:
     def nodes_of(self, epoch: int, number: int) -> np.ndarray:
         return np.arange(len(self._csr.indptr) - 1)
 
-    def whole(self) -> tuple[torch.Tensor, list[Block]]:
+    def _features(self) -> Any:
+        """Of all nodes; where a network allows it, and most numbers are 0, the others alone."""
+        features = self.reader.features
+        if (
+            isinstance(self._network, Network)
+            and self._network.multiplies_first
+            and not isinstance(features, CachedFeatures | NodeNumbers)
+        ):
+            found = SparseRows.of(features, len(self._csr.indptr) - 1)
+            if found is not None:
+                return found
+        return torch.from_numpy(features.take(self.nodes_of(0, 0)))
+
+    def whole(self) -> tuple[torch.Tensor | SparseRows, list[Block]]:
         """(features of all nodes, behind fixed layers; what the first layer behind them, and later ones, pass messages
         along over all edges), made once."""
         if self._whole is None:
-            x_ND = torch.from_numpy(self.reader.features.take(self.nodes_of(0, 0)))
-            block = block_of(self._csr, is_learned=True)
+            x_ND, block = self._features(), block_of(self._csr, is_learned=True)
             with torch.no_grad():
                 for number in range(self._network.num_fixed):
                     x_ND = self._network.infer(number, x_ND, block)

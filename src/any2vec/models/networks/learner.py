@@ -25,6 +25,7 @@ from any2vec.models.networks.inference import Inference, inference_over
 from any2vec.models.networks.network import load_weights, make_network
 from any2vec.models.networks.objectives import objective_of
 from any2vec.models.networks.stages import BatchStages
+from any2vec.nn.sparse.rows import SparseRows
 from any2vec.sampling.disk_neighbors import CachedLists
 from any2vec.types import Span, State, Stats, Work
 
@@ -118,7 +119,7 @@ class GraphLearner:
         """What scores nodes from all their neighbors."""
         if isinstance(self.batches, WholeBatches) and not isinstance(self.data.features, NodeNumbers):
             x_ND, blocks = self.batches.whole()
-            rows = FeatureRows(x_ND.numpy(), np.empty(0, np.float32))
+            rows = x_ND if isinstance(x_ND, SparseRows) else FeatureRows(x_ND.numpy(), np.empty(0, np.float32))
             found = inference_over(self.model, self.data.csr, rows, self._inference_bytes, self.network.num_fixed)
             found.sums = blocks[0].sums
             return found
