@@ -39,7 +39,7 @@ from any2vec.types import Csr
 if TYPE_CHECKING:
     from any2vec.models.networks.objectives import Classes, Objective
 
-Features = FeatureRows | CachedFeatures | OrderedFeatures | NodeNumbers
+Features = FeatureRows | CachedFeatures | OrderedFeatures | NodeNumbers | SparseRows
 
 
 class LearnerData(NamedTuple):
@@ -121,7 +121,7 @@ class Batches(Protocol):
 
     def draw(self, epoch: int, number: int) -> Drawn: ...
 
-    def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
+    def make(self, drawn: Drawn, x_MD: torch.Tensor | SparseRows | None) -> Batch:
         """x_MD: the rows of `node_M`, float32, or, without features, the nodes' numbers."""
 
     def trial(self) -> Drawn:
@@ -145,8 +145,10 @@ class Reader:
         self.lists = Reads()
         """what sampling came to, where lists of neighbors are on disk"""
 
-    def rows(self, node_M: np.ndarray) -> torch.Tensor:
+    def rows(self, node_M: np.ndarray) -> torch.Tensor | SparseRows:
         """float32 (M, D), or, without features, the nodes' numbers, int64 (M,); of no batch of a plan."""
+        if isinstance(self.features, SparseRows):
+            return self.features.among(node_M)
         return torch.from_numpy(self.features.take(node_M))
 
     def count(self, drawn: Drawn, reads: Reads) -> None:
@@ -194,7 +196,7 @@ class SampledBatches:
     def draw(self, epoch: int, number: int) -> Drawn:
         return self._of(self._seeds(epoch, number), epoch, number)
 
-    def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
+    def make(self, drawn: Drawn, x_MD: torch.Tensor | SparseRows | None) -> Batch:
         assert x_MD is not None
         seeds, blocks = drawn.seeds, blocks_of(drawn.edges, self._degree_N, self._csr)
         if seeds.left_out is not None:
@@ -267,7 +269,7 @@ class WholeBatches:
             num_nodes, num_edges = 0, 0 if self._network.num_fixed else num_edges
         return Drawn(number, self._objective.all_seeds(epoch), None, None, num_nodes, num_edges)
 
-    def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
+    def make(self, drawn: Drawn, x_MD: torch.Tensor | SparseRows | None) -> Batch:
         (x_ND, blocks), seeds = self.whole(), drawn.seeds
         return Batch(x_ND, blocks, torch.from_numpy(seeds.node_B), seeds.target, seeds.size, drawn.number)
 
@@ -277,24 +279,12 @@ class WholeBatches:
     def nodes_of(self, epoch: int, number: int) -> np.ndarray:
         return np.arange(len(self._csr.indptr) - 1)
 
-    def _features(self) -> Any:
-        """Of all nodes; where a network allows it, and most numbers are 0, the others alone."""
-        features = self.reader.features
-        if (
-            isinstance(self._network, Network)
-            and self._network.multiplies_first
-            and not isinstance(features, CachedFeatures | NodeNumbers)
-        ):
-            found = SparseRows.of(features, len(self._csr.indptr) - 1)
-            if found is not None:
-                return found
-        return torch.from_numpy(features.take(self.nodes_of(0, 0)))
-
     def whole(self) -> tuple[torch.Tensor | SparseRows, list[Block]]:
         """(features of all nodes, behind fixed layers; what the first layer behind them, and later ones, pass messages
         along over all edges), made once."""
         if self._whole is None:
-            x_ND, block = self._features(), block_of(self._csr, is_learned=True)
+            x_ND: Any = self.reader.rows(self.nodes_of(0, 0))
+            block = block_of(self._csr, is_learned=True)
             with torch.no_grad():
                 for number in range(self._network.num_fixed):
                     x_ND = self._network.infer(number, x_ND, block)
@@ -359,7 +349,7 @@ class SubgraphBatches:
     def draw(self, epoch: int, number: int) -> Drawn:
         return self._of(*self._nodes(epoch, number), number)
 
-    def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
+    def make(self, drawn: Drawn, x_MD: torch.Tensor | SparseRows | None) -> Batch:
         assert x_MD is not None
         (row_B, stop_M1, neighbor_S, weight_S, edge_S), seeds = drawn.edges, drawn.seeds
         degree_M1 = torch.from_numpy(self._degree_N[drawn.node_M][:, None])

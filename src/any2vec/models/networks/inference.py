@@ -287,7 +287,8 @@ class Inference:
         """What a layer gives for a batch; None: memory did not suffice, and half the batch may do."""
         full = _filled_up(found)
         try:
-            x_MD = torch.from_numpy(rows.take(full.node_M))
+            ids = full.node_M
+            x_MD = rows.among(ids) if isinstance(rows, SparseRows) else torch.from_numpy(rows.take(ids))
             return layer.run(x_MD, blocks_of(full, self._degree_N, self.csr)[0])
         except (MemoryError, RuntimeError) as error:
             if found.nodes_by_hop[0] == 1 or not _is_lack_of_memory(error):

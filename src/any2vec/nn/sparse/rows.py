@@ -78,8 +78,7 @@ class SparseRows:
         found = sparse.vstack(
             [sparse.csr_array(rows.take(np.arange(i, min(i + step, num)))) for i in range(0, num, step)], format="csr"
         )
-        pattern = _Pattern(found.indptr.astype(np.int64), found.indices.astype(np.int32), rows.columns)
-        return cls(pattern, found.data)
+        return cls._with(found)
 
     def __len__(self) -> int:
         return len(self.pattern.stop_M1) - 1
@@ -100,16 +99,29 @@ class SparseRows:
         return torch.float32
 
     def __getitem__(self, part: slice) -> SparseRows:
-        """The rows, for a layer answers for all nodes of a whole graph. ValueError: not all are asked for."""
-        if part.indices(len(self)) != (0, len(self), 1):
-            raise ValueError(f"sparse rows go as a whole, got rows {part.start} to {part.stop} of {len(self)}")
-        return self
+        """The first rows. ValueError: others are asked for."""
+        first, stop, step = part.indices(len(self))
+        if (first, step) != (0, 1):
+            raise ValueError(f"of sparse rows the first ones go alone, got {part}")
+        return self if stop == len(self) else self._with(self._matrix[:stop])
+
+    def among(self, ids: np.ndarray) -> SparseRows:
+        """Some rows; ids: integers (K,) in [0, M)."""
+        return self._with(self._matrix[ids])
 
     def take(self, ids: np.ndarray) -> np.ndarray:
-        """float32 (K, D): some rows with their zeros; ids: integers (K,) in [0, M)."""
-        entries = self.value_S, self.pattern.column_S, self.pattern.stop_M1
-        found: np.ndarray = sparse.csr_array(entries, self.shape)[ids].toarray()
+        """float32 (K, D): the same with their zeros."""
+        found: np.ndarray = self._matrix[ids].toarray()
         return found
+
+    @cached_property
+    def _matrix(self) -> sparse.csr_array:
+        return sparse.csr_array((self.value_S, self.pattern.column_S, self.pattern.stop_M1), self.shape)
+
+    @classmethod
+    def _with(cls, matrix: sparse.csr_array) -> SparseRows:
+        places = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)
+        return cls(_Pattern(*places, matrix.shape[1]), matrix.data)
 
     def dropped(self, share: float, draws: torch.Generator) -> SparseRows:
         """As `any2vec.nn.dropout` of the rows with their zeros: to the bit the same numbers are dropped."""
