@@ -21,31 +21,38 @@ def dropout(
         generator: of what is dropped, one draw of it a call; by default torch's own.
         inplace: x itself is changed; no gradient goes through it.
     """
+    draw = draw_of(p, generator)
+    if draw is None:
+        return x
+    if inplace:
+        return _dropped(x, draw)
+    found: torch.Tensor = _Dropout.apply(x, draw)
+    return found
+
+
+def draw_of(p: float, generator: torch.Generator | None) -> np.ndarray | None:
+    """What kernels are told of a share p: uint32, the halves of a key and a threshold; None: nothing is dropped."""
     threshold = round(p * _STEPS)
     if threshold == 0:
-        return x
+        return None
     key = int(torch.randint(1 << 62, (1,), generator=generator))
-    if inplace:
-        return _dropped(x, key, threshold)
-    found: torch.Tensor = _Dropout.apply(x, key, threshold)
-    return found
+    return np.array([key & 0xFFFFFFFF, key >> 32, threshold], np.uint32)
 
 
 class _Dropout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, key: int, threshold: int) -> torch.Tensor:
-        ctx.known = key, threshold
-        return _dropped(x.clone(memory_format=torch.contiguous_format), key, threshold)
+    def forward(ctx: Any, x: torch.Tensor, draw: np.ndarray) -> torch.Tensor:
+        ctx.draw = draw
+        return _dropped(x.clone(memory_format=torch.contiguous_format), draw)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-        return _dropped(grad.clone(memory_format=torch.contiguous_format), *ctx.known), None, None
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return _dropped(grad.clone(memory_format=torch.contiguous_format), ctx.draw), None
 
 
-def _dropped(x: torch.Tensor, key: int, threshold: int) -> torch.Tensor:
+def _dropped(x: torch.Tensor, draw: np.ndarray) -> torch.Tensor:
     from any2vec.kernels.rows.dropout import drop
 
-    halves = np.array([key & 0xFFFFFFFF, key >> 32, threshold], np.uint32)
-    drop(x.detach().numpy().reshape(-1), *halves)
+    drop(x.detach().numpy().reshape(-1), *draw)
     return x

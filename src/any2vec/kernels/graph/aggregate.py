@@ -10,7 +10,7 @@ import numpy as np
 from any2vec.kernels.common.jit import fast_jit, jit
 from any2vec.kernels.common.prefetch import prefetch_read, prefetch_row
 
-_AHEAD = 8
+_AHEAD, _FAR = 8, 16
 _SPREAD, _32 = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 """neighbors are shared among threads by the high bits of their products: hubs, whose numbers are low, too"""
 
@@ -45,6 +45,48 @@ def aggregate_rows(
             share = x_MD.dtype.type(1) / x_MD.dtype.type(stop - start)
             for d in range(dim):
                 out_FD[i, d] *= share
+
+
+@fast_jit
+def sum_valued(
+    stop_F1: np.ndarray, row_S: np.ndarray, value_S: np.ndarray, x_MD: np.ndarray, out_FD: np.ndarray
+) -> None:  # fmt: skip
+    """out[i] = sum of value[j] x[row[j]], j in [stop[i], stop[i + 1]): a sparse matrix times x.
+
+    stop int64, row integers; the others of one float type, C order. Eight rows are added up at a time; values of 0,
+    which dropout leaves, cost nothing.
+    """
+    dim = x_MD.shape[1]
+    row_8, value_8 = np.empty(8, np.int64), np.empty(8, value_S.dtype)
+    for i in range(stop_F1.size - 1):
+        for d in range(dim):
+            out_FD[i, d] = 0
+        found = 0
+        for j in range(stop_F1[i], stop_F1[i + 1]):
+            if j + _FAR < row_S.size and value_S[j + _FAR] != 0:
+                prefetch_read(x_MD, row_S[j + _FAR])
+            if value_S[j] == 0:
+                continue
+            row_8[found], value_8[found] = row_S[j], value_S[j]
+            found += 1
+            if found == 8:
+                _add_eight(row_8, value_8, x_MD, out_FD[i])
+                found = 0
+        for k in range(found):
+            row, value = row_8[k], value_8[k]
+            for d in range(dim):
+                out_FD[i, d] += value * x_MD[row, d]
+
+
+@fast_jit
+def _add_eight(row_8: np.ndarray, value_8: np.ndarray, x_MD: np.ndarray, out_D: np.ndarray) -> None:
+    a, b, c, d, e, f, g, h = row_8[0], row_8[1], row_8[2], row_8[3], row_8[4], row_8[5], row_8[6], row_8[7]
+    at_a, at_b, at_c, at_d = value_8[0], value_8[1], value_8[2], value_8[3]
+    at_e, at_f, at_g, at_h = value_8[4], value_8[5], value_8[6], value_8[7]
+    for k in range(out_D.size):
+        first = (at_a * x_MD[a, k] + at_b * x_MD[b, k]) + (at_c * x_MD[c, k] + at_d * x_MD[d, k])
+        second = (at_e * x_MD[e, k] + at_f * x_MD[f, k]) + (at_g * x_MD[g, k] + at_h * x_MD[h, k])
+        out_D[k] += first + second
 
 
 @fast_jit

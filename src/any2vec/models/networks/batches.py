@@ -27,6 +27,7 @@ from any2vec.models.networks.features import CachedFeatures
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of, fixed_sums
 from any2vec.models.networks.node_order import OrderedFeatures
 from any2vec.nn.aggregate import Neighbors
+from any2vec.nn.sparse.rows import SparseRows
 from any2vec.plan.sharding.clusters import find_clusters
 from any2vec.sampling.disk_neighbors import CachedLists, DiskNeighborSampler
 from any2vec.sampling.links import LinkData, without_edges
@@ -38,7 +39,7 @@ from any2vec.types import Csr
 if TYPE_CHECKING:
     from any2vec.models.networks.objectives import Classes, Objective
 
-Features = FeatureRows | CachedFeatures | OrderedFeatures | NodeNumbers
+Features = FeatureRows | CachedFeatures | OrderedFeatures | NodeNumbers | SparseRows
 
 
 class LearnerData(NamedTuple):
@@ -88,7 +89,7 @@ class Drawn(NamedTuple):
 class Batch(NamedTuple):
     """What a step learns from."""
 
-    x_MD: torch.Tensor
+    x_MD: torch.Tensor | SparseRows
     blocks: list[Block]
     """a layer's each, the first one first; further layers have the last one"""
     row_B: torch.Tensor
@@ -120,7 +121,7 @@ class Batches(Protocol):
 
     def draw(self, epoch: int, number: int) -> Drawn: ...
 
-    def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
+    def make(self, drawn: Drawn, x_MD: torch.Tensor | SparseRows | None) -> Batch:
         """x_MD: the rows of `node_M`, float32, or, without features, the nodes' numbers."""
 
     def trial(self) -> Drawn:
@@ -144,8 +145,10 @@ class Reader:
         self.lists = Reads()
         """what sampling came to, where lists of neighbors are on disk"""
 
-    def rows(self, node_M: np.ndarray) -> torch.Tensor:
+    def rows(self, node_M: np.ndarray) -> torch.Tensor | SparseRows:
         """float32 (M, D), or, without features, the nodes' numbers, int64 (M,); of no batch of a plan."""
+        if isinstance(self.features, SparseRows):
+            return self.features.among(node_M)
         return torch.from_numpy(self.features.take(node_M))
 
     def count(self, drawn: Drawn, reads: Reads) -> None:
@@ -193,7 +196,7 @@ class SampledBatches:
     def draw(self, epoch: int, number: int) -> Drawn:
         return self._of(self._seeds(epoch, number), epoch, number)
 
-    def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
+    def make(self, drawn: Drawn, x_MD: torch.Tensor | SparseRows | None) -> Batch:
         assert x_MD is not None
         seeds, blocks = drawn.seeds, blocks_of(drawn.edges, self._degree_N, self._csr)
         if seeds.left_out is not None:
@@ -246,7 +249,7 @@ class WholeBatches:
     def __init__(self, data: LearnerData, objective: Objective, network: Network) -> None:
         self.reader, self._objective, self._network = Reader(data.features), objective, network
         self._csr = data.csr
-        self._whole: tuple[torch.Tensor, list[Block]] | None = None
+        self._whole: tuple[torch.Tensor | SparseRows, list[Block]] | None = None
 
     @property
     def num_items(self) -> int:
@@ -266,7 +269,7 @@ class WholeBatches:
             num_nodes, num_edges = 0, 0 if self._network.num_fixed else num_edges
         return Drawn(number, self._objective.all_seeds(epoch), None, None, num_nodes, num_edges)
 
-    def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
+    def make(self, drawn: Drawn, x_MD: torch.Tensor | SparseRows | None) -> Batch:
         (x_ND, blocks), seeds = self.whole(), drawn.seeds
         return Batch(x_ND, blocks, torch.from_numpy(seeds.node_B), seeds.target, seeds.size, drawn.number)
 
@@ -276,11 +279,11 @@ class WholeBatches:
     def nodes_of(self, epoch: int, number: int) -> np.ndarray:
         return np.arange(len(self._csr.indptr) - 1)
 
-    def whole(self) -> tuple[torch.Tensor, list[Block]]:
+    def whole(self) -> tuple[torch.Tensor | SparseRows, list[Block]]:
         """(features of all nodes, behind fixed layers; what the first layer behind them, and later ones, pass messages
         along over all edges), made once."""
         if self._whole is None:
-            x_ND = torch.from_numpy(self.reader.features.take(self.nodes_of(0, 0)))
+            x_ND: Any = self.reader.rows(self.nodes_of(0, 0))
             block = block_of(self._csr, is_learned=True)
             with torch.no_grad():
                 for number in range(self._network.num_fixed):
@@ -346,7 +349,7 @@ class SubgraphBatches:
     def draw(self, epoch: int, number: int) -> Drawn:
         return self._of(*self._nodes(epoch, number), number)
 
-    def make(self, drawn: Drawn, x_MD: torch.Tensor | None) -> Batch:
+    def make(self, drawn: Drawn, x_MD: torch.Tensor | SparseRows | None) -> Batch:
         assert x_MD is not None
         (row_B, stop_M1, neighbor_S, weight_S, edge_S), seeds = drawn.edges, drawn.seeds
         degree_M1 = torch.from_numpy(self._degree_N[drawn.node_M][:, None])

@@ -194,8 +194,8 @@ class _Gcn:
     reads_own, made = False, 0
 
     def __init__(self, layer: GcnLayer) -> None:
-        self._linear, self._is_narrow = layer.linear, layer.is_narrow
-        self.columns = layer.linear.out_features if layer.is_narrow else layer.linear.in_features
+        self._linear, self._is_narrow = layer.linear, layer.multiplies_first
+        self.columns = layer.linear.out_features if layer.multiplies_first else layer.linear.in_features
 
     def message(self, x_FD: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.linear(x_FD, self._linear.weight) if self._is_narrow else x_FD

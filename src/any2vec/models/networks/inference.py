@@ -41,6 +41,7 @@ from any2vec.models.networks.sizing import (
     layer_bytes,
     sampled_bytes,
 )  # fmt: skip
+from any2vec.nn.sparse.rows import SparseRows
 from any2vec.sampling.neighbors import Neighborhood, NeighborOptions, NeighborSampler
 from any2vec.types import Csr
 from any2vec.units import size
@@ -71,7 +72,7 @@ class AnyNetwork(Protocol):
     hidden_columns: int
     """of what the last layer takes, those that are vectors, the first ones; 0: all"""
 
-    def infer(self, number: int, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
+    def infer(self, number: int, x_MD: Any, block: Block) -> torch.Tensor:
         """What a layer gives, (F, widths[number + 1])."""
 
     def reads_neighbors(self, number: int) -> bool:
@@ -188,7 +189,8 @@ class Inference:
         if in_memory and ids is None and layer.whole_bytes(num, len(self.csr.indices), _is_at_hand(rows)) <= room:
             self.counts += Counts(1)
             block = self._block._replace(sums=self.sums) if layer.number == self.first else self._block
-            return _Layer(None, layer.run(torch.from_numpy(_whole(rows, num)), block).numpy())
+            x_ND = rows if isinstance(rows, SparseRows) else torch.from_numpy(_whole(rows, num))
+            return _Layer(None, layer.run(x_ND, block).numpy())
         is_whole, given = ids is None, np.arange(num) if ids is None else ids
         batches = self._by_columns(layer, rows, room) if is_whole else self._batches(layer, rows, given, room)
         num_rows = num if ids is None else len(ids)
@@ -285,7 +287,8 @@ class Inference:
         """What a layer gives for a batch; None: memory did not suffice, and half the batch may do."""
         full = _filled_up(found)
         try:
-            x_MD = torch.from_numpy(rows.take(full.node_M))
+            ids = full.node_M
+            x_MD = rows.among(ids) if isinstance(rows, SparseRows) else torch.from_numpy(rows.take(ids))
             return layer.run(x_MD, blocks_of(full, self._degree_N, self.csr)[0])
         except (MemoryError, RuntimeError) as error:
             if found.nodes_by_hop[0] == 1 or not _is_lack_of_memory(error):
@@ -318,7 +321,7 @@ class _Step(NamedTuple):
         """Whether it takes more than the nodes' own rows."""
         return self.network.reads_neighbors(self.number)
 
-    def run(self, x_MD: torch.Tensor, block: Block) -> torch.Tensor:
+    def run(self, x_MD: torch.Tensor | SparseRows, block: Block) -> torch.Tensor:
         """(F, size_out)"""
         return self.network.infer(self.number, x_MD, block)
 
@@ -379,12 +382,12 @@ def _first(row_KD: np.ndarray, columns: int) -> np.ndarray:
 
 def _is_at_hand(rows: Any) -> bool:
     """Whether rows are there as a layer takes them: float32, in memory or mapped."""
-    return isinstance(rows, _Layer) or (isinstance(rows, FeatureRows) and rows.row_ND.dtype == np.float32)
+    return isinstance(rows, _Layer | SparseRows) or (isinstance(rows, FeatureRows) and rows.row_ND.dtype == np.float32)
 
 
 def _whole(rows: Any, num: int) -> np.ndarray:
     """The rows of all nodes, and no copies of them where they are at hand."""
-    if _is_at_hand(rows):
+    if _is_at_hand(rows) and not isinstance(rows, SparseRows):
         return np.asarray(rows.row_KD if isinstance(rows, _Layer) else rows.row_ND)
     return np.asarray(rows.take(np.arange(num)))
 

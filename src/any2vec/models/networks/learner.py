@@ -23,8 +23,10 @@ from any2vec.models.networks.batches import Batch, Features, LearnerData, WholeB
 from any2vec.models.networks.config.base import GraphNetwork
 from any2vec.models.networks.inference import Inference, inference_over
 from any2vec.models.networks.network import load_weights, make_network
+from any2vec.models.networks.node_order import OrderedFeatures
 from any2vec.models.networks.objectives import objective_of
 from any2vec.models.networks.stages import BatchStages
+from any2vec.nn.sparse.rows import SparseRows
 from any2vec.sampling.disk_neighbors import CachedLists
 from any2vec.types import Span, State, Stats, Work
 
@@ -64,6 +66,12 @@ class GraphLearner:
         """Read them in place of those given."""
         self.data = self.data._replace(features=features)
         self.batches.reader.features = features
+
+    def use_sparse_features(self) -> None:
+        """Keep only what is not 0 of features, where that is little and the network multiplies them first."""
+        features = self.data.features
+        if isinstance(features, FeatureRows | OrderedFeatures) and getattr(self.network, "multiplies_first", False):
+            self.use_features(SparseRows.of(features, len(self.data.csr.indptr) - 1) or features)
 
     @property
     def num_batches(self) -> int:
@@ -118,7 +126,7 @@ class GraphLearner:
         """What scores nodes from all their neighbors."""
         if isinstance(self.batches, WholeBatches) and not isinstance(self.data.features, NodeNumbers):
             x_ND, blocks = self.batches.whole()
-            rows = FeatureRows(x_ND.numpy(), np.empty(0, np.float32))
+            rows = x_ND if isinstance(x_ND, SparseRows) else FeatureRows(x_ND.numpy(), np.empty(0, np.float32))
             found = inference_over(self.model, self.data.csr, rows, self._inference_bytes, self.network.num_fixed)
             found.sums = blocks[0].sums
             return found

@@ -59,6 +59,7 @@ class SageLayer(nn.Module):
         super().__init__()
         is_pool = aggregator == "pool"
         self.conv = SAGEConv(size_in, size_out, aggr="max" if is_pool else aggregator, project=is_pool)
+        self.multiplies_first = is_pool or (size_out < size_in and aggregator != "max")
 
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         found: torch.Tensor = self.conv((x_MD, x_MD[: block.num_targets]), block.neighbors)
@@ -76,11 +77,11 @@ class GcnLayer(nn.Module):
         self.linear = nn.Linear(size_in, size_out)
         nn.init.xavier_uniform_(self.linear.weight)  # as Kipf and Welling start (Glorot and Bengio 2010)
         nn.init.zeros_(self.linear.bias)
-        self.is_narrow = size_out < size_in
-        """rows are multiplied first and summed then"""
+        self.multiplies_first = size_out < size_in
+        """rows go through matrices first, and are summed then"""
 
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
-        if self.is_narrow:
+        if self.multiplies_first:
             return _convolved(nn.functional.linear(x_MD, self.linear.weight), block) + self.linear.bias
         found: torch.Tensor = self.linear(_convolved(x_MD, block) if block.sums is None else block.sums)
         return found
@@ -98,6 +99,7 @@ class AttentionLayer(nn.Module):
         super().__init__()
         kind, heads = GATConv if model.name == GAT.name else GATv2Conv, model.output_heads if is_last else model.heads
         columns = size_out if is_last else size_out // heads
+        self.multiplies_first = True
         self.conv = kind(
             size_in, columns, heads, concat=not is_last, dropout=model.dropout, edge_dim=edge_features or None
         )
@@ -128,13 +130,13 @@ class GinLayer(nn.Module):
         self.eps = nn.Parameter(torch.zeros(1)) if model.train_eps else None
         self.register_buffer("mean", torch.zeros(model.hidden))
         self.register_buffer("variance", torch.ones(model.hidden))
+        self.multiplies_first = model.hidden < size_in
 
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         num, own = block.num_targets, 1 if self.eps is None else 1 + self.eps
-        is_narrow = self.first.out_features < self.first.in_features
-        x_MD = self.first(x_MD) if is_narrow else x_MD
+        x_MD = self.first(x_MD) if self.multiplies_first else x_MD
         total = aggregate(x_MD, block.neighbors) * block.degree_M1[:num] + own * x_MD[:num]
-        return self.answer(total if is_narrow else self.first(total), draws)
+        return self.answer(total if self.multiplies_first else self.first(total), draws)
 
     def answer(self, total_FD: torch.Tensor, draws: torch.Generator | None) -> torch.Tensor:
         """What the MLP makes of its hidden rows."""
@@ -149,6 +151,7 @@ class GineLayer(GinLayer):
 
     def __init__(self, model: GINE, size_in: int, size_out: int, edge_features: int) -> None:
         super().__init__(model, size_in, size_out)
+        self.multiplies_first = False
         self.edge, self.edge_dim = nn.Linear(edge_features, size_in), edge_features
         self.edge_columns = gine_columns(edge_features, size_in)
 
@@ -197,7 +200,7 @@ class DenseLayer(nn.Module):
 
     def __init__(self, size_in: int, size_out: int, bias: bool) -> None:
         super().__init__()
-        self.linear = nn.Linear(size_in, size_out, bias)
+        self.linear, self.multiplies_first = nn.Linear(size_in, size_out, bias), True
 
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         found: torch.Tensor = self.linear(x_MD[: block.num_targets])
@@ -254,6 +257,11 @@ class Network(nn.Module):
         """Whether a layer passes messages."""
         return not isinstance(self.layers[number], DenseLayer)
 
+    @property
+    def multiplies_first(self) -> bool:
+        """Whether features go through matrices before all else but dropout, so that `SparseRows` do, too."""
+        return bool(getattr(self.layers[0], "multiplies_first", False))
+
     def edge_columns(self, number: int) -> int:
         """Numbers that a layer holds for each edge, by its own word."""
         return int(getattr(self.layers[number], "edge_columns", 0))
@@ -268,7 +276,8 @@ class Network(nn.Module):
         """Scores of classes, float32 (seeds, C), in training.
 
         Args:
-            x_MD: what the fixed layers give; of a network without such, features.
+            x_MD: what the fixed layers give; of a network without such, features; of one that `multiplies_first`
+                they may be `SparseRows`.
             are_owned: they may be changed.
             blocks: a layer's each; those behind the last one have its.
             draws: for dropout; None: it is no training.
@@ -345,7 +354,7 @@ def fixed_sums(network: Any, x_MD: torch.Tensor, block: Block) -> torch.Tensor |
     before it multiplies, if nothing is dropped (dropout comes before the sum). None: it is not.
     """
     first = network.layers[network.num_fixed] if isinstance(network, Network) else None
-    if not isinstance(first, GcnLayer) or first.is_narrow or network.dropout:
+    if not isinstance(first, GcnLayer) or first.multiplies_first or network.dropout:
         return None
     return _convolved(x_MD, block)
 

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from any2vec.nn.dropout import dropout
+from any2vec.nn.sparse.rows import SparseRows
 
 if TYPE_CHECKING:
     from any2vec.models.networks.config.base import LayeredNetwork
@@ -31,7 +32,7 @@ class Residual(nn.Module):
         super().__init__()
         self.layer, self.own = layer, nn.Linear(size_in, size_out, bias=False)
         nn.init.xavier_uniform_(self.own.weight)
-        self.edge_columns = getattr(layer, "edge_columns", 0)
+        self.edge_columns, self.multiplies_first = getattr(layer, "edge_columns", 0), _multiplies_first(layer)
 
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         found: torch.Tensor = self.layer(x_MD, block, draws) + self.own(x_MD[: block.num_targets])
@@ -50,7 +51,7 @@ class Jumping(nn.Module):
         self.layer, self.activation, self.mode = layer, activation, model.jumping_knowledge
         self.number, self.hidden, self.dropout = number, model.hidden, model.dropout
         self.is_last = number == model.num_layers - 1
-        self.edge_columns = getattr(layer, "edge_columns", 0)
+        self.edge_columns, self.multiplies_first = getattr(layer, "edge_columns", 0), _multiplies_first(layer)
         if self.is_last and self.mode == "lstm":
             size = model.num_layers * model.hidden // 2
             self.lstm = nn.LSTM(model.hidden, size, bidirectional=True, batch_first=True)
@@ -78,6 +79,12 @@ class Jumping(nn.Module):
         return (layer_FLH * share_FL1).sum(dim=1)
 
 
+def _multiplies_first(layer: nn.Module) -> bool:
+    return bool(getattr(layer, "multiplies_first", False))
+
+
 def dropped(x: torch.Tensor, share: float, draws: torch.Generator | None, inplace: bool = False) -> torch.Tensor:
-    """As `dropout`; without draws, which is no training, and of numbers of nodes x itself."""
+    """As `dropout`, of `SparseRows`, too; without draws, which is no training, and of numbers of nodes x itself."""
+    if draws is not None and isinstance(x, SparseRows):
+        return x.dropped(share, draws)
     return x if draws is None or not x.is_floating_point() else dropout(x, share, draws, inplace)

@@ -25,6 +25,7 @@ from any2vec.data.attributed.row_file import Reads
 from any2vec.errors import StorageError
 from any2vec.models.networks.batches import Batch, Batches, Drawn
 from any2vec.models.networks.features import CachedFeatures
+from any2vec.nn.sparse.rows import SparseRows
 from any2vec.plan.lookahead.oracle import NEVER
 from any2vec.plan.lookahead.window import NONE, UseWindow
 from any2vec.tables.disk.trace import Trace
@@ -161,14 +162,16 @@ class BatchStages:
 
     def _gathered(self, coming: BatchRead) -> _Ready:
         drawn, id_U, _, row_UD, reads = coming
-        features, x_MD = self._batches.reader.features, None
+        reader = self._batches.reader
+        x_MD: torch.Tensor | SparseRows | None = None
         if drawn.node_M is not None:
             if row_UD is not None:
-                assert isinstance(features, CachedFeatures)
-                x_MD = features.rows_of(id_U, row_UD).take(np.searchsorted(id_U, drawn.node_M))
+                assert isinstance(reader.features, CachedFeatures)
+                row_MD = reader.features.rows_of(id_U, row_UD).take(np.searchsorted(id_U, drawn.node_M))
+                x_MD = torch.from_numpy(row_MD)
             else:
-                x_MD = features.take(drawn.node_M)
-        return _Ready(self._batches.make(drawn, None if x_MD is None else torch.from_numpy(x_MD)), drawn, reads)
+                x_MD = reader.rows(drawn.node_M)
+        return _Ready(self._batches.make(drawn, x_MD), drawn, reads)
 
     def _counted(self, ready: _Ready) -> Batch:
         self._batches.reader.count(ready.drawn, ready.reads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -26,6 +27,7 @@ from any2vec.models.networks.features import CachedFeatures
 from any2vec.models.networks.hot_rows import SCORES, Asked, highest
 from any2vec.models.networks.learner import GraphLearner, network_weights
 from any2vec.models.networks.node_order import in_order
+from any2vec.nn.sparse.rows import SparseRows
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.sharding.node_orders import node_order, places_of
 from any2vec.sampling.links import CANDIDATES, LinkData
@@ -66,8 +68,10 @@ class NetworkProgram(InMemoryProgram):
             self.validation = self._validation()
         if self.plan.rows is not None:
             self.learner.use_features(_cached(prepared, self.plan.rows, cache.residency, self.learner))
-        elif prepared.file is not None:
-            prepared.file.close()
+        else:
+            self.learner.use_sparse_features()
+            if prepared.file is not None:
+                prepared.file.close()
         items, size = self.learner.batches.num_items, self.learner.batches.batch_size
         self.schedule = self._resumed(EpochSchedule(bounds=(0, items), epochs=run.epochs, unit=size, piece=size), 1)
         self.learner.stages.plan(self.schedule.num_steps, self.plan.num_ahead, self.plan.trace_bytes)
@@ -117,10 +121,18 @@ class NetworkProgram(InMemoryProgram):
             "best_epoch": epochs, "epochs_done": epochs, "rows_read": reader.sampled,
             "dim": vectors.shape[1], "batch_order": learner.batches.order,
             "rows_missed": reader.reads.missed, "bytes_read": reader.reads.bytes_read,
-            "bytes_filled": reader.bytes_filled, "features": self.plan.sentence,
+            "bytes_filled": reader.bytes_filled, "features": self._about_features(),
             "inference": learner.inference.counts._asdict(), **learner.stages.summary(recorder.seconds),
             **self._of_lists(), **({PRUNED: graph_meta[PRUNED]} if PRUNED in graph_meta else {}),
         }  # fmt: skip
+
+    def _about_features(self) -> str:
+        """Where they are, and whether they are mostly 0; "": in memory, all."""
+        features, said = self.learner.batches.reader.features, [self.plan.sentence]
+        if isinstance(features, SparseRows):
+            share = len(features.value_S) / math.prod(features.shape)
+            said.append(f"{share:.2%} of the numbers are not 0, and these alone are multiplied")
+        return "; ".join(filter(None, said))
 
     def _of_lists(self) -> dict[str, Any]:
         """What the summary says of lists on disk, where there are any."""
