@@ -27,7 +27,7 @@ from any2vec.models.networks.features import CachedFeatures
 from any2vec.models.networks.network import Block, Network, block_of, blocks_of, fixed_sums
 from any2vec.models.networks.node_order import OrderedFeatures
 from any2vec.nn.aggregate import Neighbors
-from any2vec.nn.sparse.rows import SparseRows
+from any2vec.nn.sparse.rows import SparseRows, rows_among
 from any2vec.plan.sharding.clusters import find_clusters
 from any2vec.sampling.disk_neighbors import CachedLists, DiskNeighborSampler
 from any2vec.sampling.links import LinkData, without_edges
@@ -147,9 +147,7 @@ class Reader:
 
     def rows(self, node_M: np.ndarray) -> torch.Tensor | SparseRows:
         """float32 (M, D), or, without features, the nodes' numbers, int64 (M,); of no batch of a plan."""
-        if isinstance(self.features, SparseRows):
-            return self.features.among(node_M)
-        return torch.from_numpy(self.features.take(node_M))
+        return rows_among(self.features, node_M)
 
     def count(self, drawn: Drawn, reads: Reads) -> None:
         """A batch has been read, and is trained."""
@@ -283,7 +281,8 @@ class WholeBatches:
         """(features of all nodes, behind fixed layers; what the first layer behind them, and later ones, pass messages
         along over all edges), made once."""
         if self._whole is None:
-            x_ND: Any = self.reader.rows(self.nodes_of(0, 0))
+            features = self.reader.features
+            x_ND: Any = features if isinstance(features, SparseRows) else self.reader.rows(self.nodes_of(0, 0))
             block = block_of(self._csr, is_learned=True)
             with torch.no_grad():
                 for number in range(self._network.num_fixed):

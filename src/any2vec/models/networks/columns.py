@@ -224,7 +224,7 @@ class _Gin:
 
     def __init__(self, layer: GinLayer) -> None:
         self._layer, first = layer, layer.first
-        self._is_narrow = first.out_features < first.in_features
+        self._is_narrow = layer.multiplies_first
         self.columns = first.out_features if self._is_narrow else first.in_features
         self.made = 3 * first.out_features
 

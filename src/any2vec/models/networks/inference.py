@@ -41,7 +41,7 @@ from any2vec.models.networks.sizing import (
     layer_bytes,
     sampled_bytes,
 )  # fmt: skip
-from any2vec.nn.sparse.rows import SparseRows
+from any2vec.nn.sparse.rows import SparseRows, rows_among
 from any2vec.sampling.neighbors import Neighborhood, NeighborOptions, NeighborSampler
 from any2vec.types import Csr
 from any2vec.units import size
@@ -287,8 +287,7 @@ class Inference:
         """What a layer gives for a batch; None: memory did not suffice, and half the batch may do."""
         full = _filled_up(found)
         try:
-            ids = full.node_M
-            x_MD = rows.among(ids) if isinstance(rows, SparseRows) else torch.from_numpy(rows.take(ids))
+            x_MD = rows_among(rows, full.node_M)
             return layer.run(x_MD, blocks_of(full, self._degree_N, self.csr)[0])
         except (MemoryError, RuntimeError) as error:
             if found.nodes_by_hop[0] == 1 or not _is_lack_of_memory(error):

@@ -20,7 +20,7 @@ from any2vec.models.networks.config.layers import APPNP, GAT, GIN, GINE, SGC, At
 from any2vec.models.networks.config.own import OwnModule
 from any2vec.models.networks.config.relational import RGCN
 from any2vec.models.networks.sizing import LEAST_ROWS, feature_columns, gine_columns, relation_columns
-from any2vec.models.networks.skips import Jumping, Residual, dropped
+from any2vec.models.networks.skips import Jumping, Residual, dropped, multiplies_first
 from any2vec.nn.aggregate import Neighbors, aggregate
 from any2vec.nn.convolve import convolve
 from any2vec.nn.gat import GATConv, GATv2Conv
@@ -260,7 +260,7 @@ class Network(nn.Module):
     @property
     def multiplies_first(self) -> bool:
         """Whether features go through matrices before all else but dropout, so that `SparseRows` do, too."""
-        return bool(getattr(self.layers[0], "multiplies_first", False))
+        return multiplies_first(self.layers[0])
 
     def edge_columns(self, number: int) -> int:
         """Numbers that a layer holds for each edge, by its own word."""

@@ -32,7 +32,7 @@ class Residual(nn.Module):
         super().__init__()
         self.layer, self.own = layer, nn.Linear(size_in, size_out, bias=False)
         nn.init.xavier_uniform_(self.own.weight)
-        self.edge_columns, self.multiplies_first = getattr(layer, "edge_columns", 0), _multiplies_first(layer)
+        self.edge_columns, self.multiplies_first = getattr(layer, "edge_columns", 0), multiplies_first(layer)
 
     def forward(self, x_MD: torch.Tensor, block: Block, draws: torch.Generator | None = None) -> torch.Tensor:
         found: torch.Tensor = self.layer(x_MD, block, draws) + self.own(x_MD[: block.num_targets])
@@ -51,7 +51,7 @@ class Jumping(nn.Module):
         self.layer, self.activation, self.mode = layer, activation, model.jumping_knowledge
         self.number, self.hidden, self.dropout = number, model.hidden, model.dropout
         self.is_last = number == model.num_layers - 1
-        self.edge_columns, self.multiplies_first = getattr(layer, "edge_columns", 0), _multiplies_first(layer)
+        self.edge_columns, self.multiplies_first = getattr(layer, "edge_columns", 0), multiplies_first(layer)
         if self.is_last and self.mode == "lstm":
             size = model.num_layers * model.hidden // 2
             self.lstm = nn.LSTM(model.hidden, size, bidirectional=True, batch_first=True)
@@ -79,7 +79,8 @@ class Jumping(nn.Module):
         return (layer_FLH * share_FL1).sum(dim=1)
 
 
-def _multiplies_first(layer: nn.Module) -> bool:
+def multiplies_first(layer: nn.Module) -> bool:
+    """Whether rows go through matrices before all else in a layer, by its own word."""
     return bool(getattr(layer, "multiplies_first", False))
 
 

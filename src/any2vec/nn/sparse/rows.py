@@ -148,6 +148,11 @@ class SparseRows:
         return NotImplemented
 
 
+def rows_among(rows: Any, ids: np.ndarray) -> torch.Tensor | SparseRows:
+    """What a layer takes of some rows, (K, D): of `SparseRows` again such, of all else what `take` gives."""
+    return rows.among(ids) if isinstance(rows, SparseRows) else torch.from_numpy(rows.take(ids))
+
+
 def _linear(rows: SparseRows, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     found: torch.Tensor = _Times.apply(weight.T, rows)
     return found if bias is None else found + bias
