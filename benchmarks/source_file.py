@@ -10,11 +10,14 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import TypeGuard
 
 _KERNELS = "src/any2vec/kernels/"
 _JIT = {"jit", "fast_jit"}
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+_PARSES = Lock()
+"""Python 3.11 counts the depth of all threads that parse together, and may say that it does not come out even."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,8 @@ class SourceFile:
 @cache
 def source_file(path: Path) -> SourceFile | None:
     """The file, read once; None where there is none."""
-    return SourceFile(path) if path.exists() else None
+    with _PARSES:
+        return SourceFile(path) if path.exists() else None
 
 
 def _without(lines: list[str], rows: Iterable[int]) -> list[str]:

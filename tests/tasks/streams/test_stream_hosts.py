@@ -53,7 +53,8 @@ def test_one_trainer_in_step_is_a_single_process_to_the_last_bit(tmp_path: Path)
     assert list(spread.embeddings.keys) == list(alone.embeddings.keys)
     assert np.array_equal(spread.embeddings.vectors, alone.embeddings.vectors)
     assert spread.summary["checkpoints"] > 1, "or no rest was tested"
-    assert spread.summary["loss"] == pytest.approx(alone.summary["loss"], rel=1e-9), "in steps of 2**-20 nats"
+    # A batch's sum is reported in steps of 2**-20 nats, half of one off at most, and holds the loss of a pair or more.
+    assert spread.summary["loss"] == pytest.approx(alone.summary["loss"], rel=0, abs=2.0**-21)
     assert spread.summary["words"] == alone.summary["words"] and spread.summary["servers"] == 2
     assert set(spread.summary["staleness"]) == {"0"}
 
