@@ -192,8 +192,10 @@ def check_paths(options):
 def run_tests(options):
     """Run pytest; its exit code."""
     command = [str(VENV_PYTHON), "-m", "pytest", *pytest_options(options)]
+    # Threads of OpenMP that wait by spinning keep the cores from the tests of other processes.
+    environment = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ}
     sys.stdout.flush()
-    code = subprocess.run(command, cwd=str(ROOT)).returncode
+    code = subprocess.run(command, cwd=str(ROOT), env=environment).returncode
     if code == NONE_RAN:
         sys.stderr.write("start.py: no test was run: none matches, or those that do are slow (--slow runs them).\n")
     return code
