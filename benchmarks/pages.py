@@ -43,7 +43,7 @@ CHOICE = {
         ("many-hosts", "exactness", 0), ("many-hosts", "bytes", 0), ("many-hosts", "order-of-volume", 0),
         ("many-hosts", "order-of-volume", 1), ("many-hosts", "link-bound", 0), ("many-hosts", "accuracy", 0),
         ("many-hosts", "accuracy", 1), ("many-hosts", "no-loss", 0), ("many-hosts", "no-loss-per-byte", 0),
-        ("many-hosts", "pull-memory", 0), ("many-hosts", "modelled-speedup", 0),
+        ("many-hosts", "pull-memory", 0), ("many-hosts", "modeled-speedup", 0),
     ),
     "word-servers": (("many-hosts", "agreements", 14), ("many-hosts", "agreements", 15)),
     "shadowsync": (

@@ -78,7 +78,7 @@ def _reading(cost: Any) -> Reading:
 
 ROWS = (
     Row(
-        name="travelling-walkers",
+        name="traveling-walkers",
         measures=(
             Measure(
                 name=f"BlogCatalog, {HOSTS} logical hosts: walks identical to one host's",

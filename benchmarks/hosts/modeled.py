@@ -237,7 +237,7 @@ ROWS = (
         minutes=2,
     ),
     Row(
-        name="modelled-speedup",
+        name="modeled-speedup",
         measures=(
             Measure(
                 name="32 hosts of 48 cores, 100 Gbit/s, over one such host, 1-billion-word settings, modeled",

@@ -31,7 +31,7 @@ def planned(*arguments: str, model: str = "skipgram") -> dict[str, Any]:
 def test_a_shape_is_planned_without_data() -> None:
     found = planned(*SHAPE, "--hosts", "32", "--threads", "48", "--link", "100Gbit,2us", "--epochs", "16")
     assert found["hosts"] == 32 and found["rounds_per_epoch"] == 48 and found["rounds"] == 768
-    assert found["is_modelled"] and found["is_pace_given"]
+    assert found["is_modeled"] and found["is_pace_given"]
     assert found["host_items_per_s"] == pytest.approx(500e3 * 48 * 0.92)
     rows = found["host"]["memory"]["vectors"]  # those of a round: hosts pull them
     assert rows == found["schemes"]["pull-opt"]["memory"]["rows"] < 0.3 * 2 * 399_000 * 200 * 4

@@ -102,7 +102,7 @@ def test_a_billion_rows_on_paper() -> None:
     shape = ClickShape(columns=columns, width=64, dense_parameters=500_000, examples_per_s=2e4)
     plan = click_plan(shape, ClickSpread(trainers=100, servers=100, link=parse_link("25Gbit,20us")))
     found = json.loads(json.dumps(plan.as_dict()))
-    assert found["is_modelled"] and found["placement"]["num_rows"] == 10**9
+    assert found["is_modeled"] and found["placement"]["num_rows"] == 10**9
     assert max(found["placement"]["balance"][load] for load in ("cost", "rows")) <= 1.05
     assert found["server_memory"]["values"] == 10**7 * 64 * 4 and found["server_memory"]["state"] == 10**7 * 4
     assert found["speedup"] <= 100

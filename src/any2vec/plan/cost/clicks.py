@@ -140,7 +140,7 @@ class ClickPlan:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        found = asdict(self) | {"placement": self.placement.as_dict(), "is_modelled": True}
+        found = asdict(self) | {"placement": self.placement.as_dict(), "is_modeled": True}
         return found | {"limits": {name: pace for name, pace in self.limits.items() if np.isfinite(pace)}}
 
 

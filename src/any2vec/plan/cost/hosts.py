@@ -157,7 +157,7 @@ class RunPlan:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        return asdict(self) | {"is_modelled": True}
+        return asdict(self) | {"is_modeled": True}
 
 
 def plan_run(

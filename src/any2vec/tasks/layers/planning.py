@@ -55,7 +55,7 @@ def plan_layers(spec: RunSpec, metadata: Mapping[str, Any], found: dict[str, Any
         speedup = pipeline_path(costs, bounds, model.micro_batches)
     bytes_by_kind = {kind: (hosts - 1) * size for kind, size in crossing.items()}
     result = {
-        "model": model.name, "hosts": hosts, "is_modelled": True, "host": found, "speedup": speedup,
+        "model": model.name, "hosts": hosts, "is_modeled": True, "host": found, "speedup": speedup,
         "layers_by_host": [stop - start for start, stop in pairwise(bounds)],
         "bytes_per_epoch": sum(bytes_by_kind.values()), "bytes_by_kind": bytes_by_kind,
     }  # fmt: skip

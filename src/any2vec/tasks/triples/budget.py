@@ -60,7 +60,7 @@ def size_of_triples(model: TripleModel, metadata: Mapping[str, Any]) -> Size:
 def forecast(found: dict[str, Any], spec: RunSpec, metadata: Mapping[str, Any]) -> Forecast:
     """What a run holds and moves, on one host or on several. found: its estimate on one host."""
     hosts, model = spec.hosts.trainers or 1, spec.model
-    result = {"model": model.name, "hosts": hosts, "is_modelled": True, "host": found}
+    result = {"model": model.name, "hosts": hosts, "is_modeled": True, "host": found}
     if hosts > 1:
         size, fixed = size_of_triples(model, metadata), found["fixed_bytes"] - found["memory"]["all rows in memory"]
         table, row_columns = size.tables[0], RowOptimizer(model.dim).num_columns
