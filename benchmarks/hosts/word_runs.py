@@ -23,6 +23,8 @@ WORDS = {"dim": 100, "window": 5, "num_negatives": 5, "subsample": 1e-4, "min_co
 ONE = "one host"
 GRID = (0.0125, 0.025, 0.05, 0.1, 0.2)
 """rates tried for every side; it grows where the best is an end of it, and is halved beside the best"""
+LARGEST_RATE = 1.0
+"""that programs take; rules that are still too slow with it stay there"""
 TUNING_WORDS = 2_000_000
 CHOSEN = "rates: first 2 M words, the other half of each word set"
 
@@ -66,13 +68,15 @@ def best_rate(bench: Bench, setting: Setting, side: str) -> float:
     """The learning rate that scores best on the halves that tune, after the first 2 M words."""
 
     def score(rate: float) -> float:
-        more = {"rounds_per_epoch": setting.tuning_rounds}
-        return score_of(
-            _run(bench, side, rate, first_words(bench), setting.tuning_epochs, more, setting.seeds[0]), TUNE
-        )
+        text, more = first_words(bench), {"rounds_per_epoch": setting.tuning_rounds}
+        taken = min(rate, LARGEST_RATE)
+        return score_of(_run(bench, side, taken, text, setting.tuning_epochs, more, setting.seeds[0]), TUNE)
 
     def tune() -> tuple[float, dict[float, float]]:
-        return (GRID[2], {}) if bench.quick else best_inside(GRID, score, bench.each)
+        if bench.quick:
+            return GRID[2], {}
+        best, scores = best_inside(GRID, score, bench.each)
+        return min(best, LARGEST_RATE), {min(rate, LARGEST_RATE): found for rate, found in scores.items()}
 
     best, scores = bench.once(("rate", setting.tuning_epochs, setting.tuning_rounds, side), tune)
     bench.runs[f"{side} by learning rate"] = scores

@@ -16,6 +16,7 @@ from benchmarks import environments, source_code
 from benchmarks.bench import ROOT, Bench, Done, script_of
 from benchmarks.graphs.learned.runs import Asked, Graph, beside, kept_runs, of_any2vec, of_script, points
 from benchmarks.graphs.table import TABLE
+from benchmarks.hosts import word_runs
 from benchmarks.table import RowError
 
 from marks import needs_linux
@@ -136,3 +137,21 @@ def test_a_row_counts_by_the_functions_of_all_its_runs(tmp_path: Path, monkeypat
             bench.kept("run", number, lambda: {"score": 1})
     _, *names = bench.code[path]
     assert names == ["number", "size"] and not source_code.changed_since(bench.code)
+
+
+@pytest.mark.parametrize(("peak", "best"), [(0.3, 0.28), (0.5, 0.57), (5.0, 1.0)])
+def test_rates_end_where_programs_take_none_above(
+    peak: float, best: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rule that learns better the higher its rate is stays at the largest there is."""
+    asked: list[float] = []
+
+    def run(bench: Bench, side: str, rate: float, *more: object) -> dict[str, Any]:
+        asked.append(rate)
+        return {"curve": [{word_runs.TUNE: {"points": -abs(rate - peak)}}]}
+
+    monkeypatch.setattr(word_runs, "_run", run)
+    monkeypatch.setattr(word_runs, "first_words", lambda bench: tmp_path)
+    bench = Bench(folder=tmp_path)
+    assert word_runs.best_rate(bench, word_runs.Setting(epochs=1, rounds=1, words=None), "leader") == best
+    assert max(asked) <= 1 and max(bench.runs["leader by learning rate"]) <= 1
