@@ -143,7 +143,7 @@ def test_json_keeps_what_steers_a_terminal_as_an_escape(capsys: pytest.CaptureFi
 def test_units() -> None:
     assert [units.size(n) for n in (0, 999, 1234, 5.6e9, None)] == ["0 B", "999 B", "1.23 kB", "5.6 GB", "unknown"]
     assert [units.size(n) for n in (999.6, 999_700, 999.4e9, 1.3e15)] == ["1 kB", "1 MB", "999 GB", "1,300 TB"]
-    assert [units.number(n) for n in (999.4, 999.6, -999_700, 999.6e9)] == ["999", "1 k", "-1 M", "1e12"]
+    assert [units.number(n) for n in (999.4, 999.5, 999.6, -999_700, 999.6e9)] == ["999", "1 k", "1 k", "-1 M", "1e12"]
     assert [units.duration(s) for s in (0.12, 42.4, 185, 7385)] == ["0.1 s", "42 s", "3:05 min", "2:03:05 h"]
     assert [units.number(n) for n in (3, 12345, 1.23e6)] == ["3", "12.3 k", "1.23 M"]
     assert [units.number(n) for n in (9e11, 1.85e34)] == ["900 G", "1.85e34"]

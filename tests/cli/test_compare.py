@@ -98,6 +98,7 @@ def test_the_command(runs: list[Path], tmp_path: Path) -> None:
     names = [str(run) for run in runs]
     said = done("compare", *names, "--out", str(page))
     assert "Settings that differ" in said and "small" in said and "validation MRR" in said
+    assert re.search(r"peak memory with mapped files +[\d.,]+ [MG]B +[\d.,]+ [MG]B", said)
     text = page.read_text()
     assert text.count("<img") == 1 and "validation MRR" in text and "http://" not in text and "https://" not in text
     assert json.loads(done("compare", *names, "--json"))["settings"] == {"dim": [4, 8]}

@@ -14,7 +14,7 @@ from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.errors import InputError
 from any2vec.plan.cost.clicks import KINDS, ClickShape, ClickSpread, Traffic, click_plan
-from any2vec.plan.cost.columns import measure_columns
+from any2vec.plan.cost.columns import measure_columns, zipf_columns
 from any2vec.plan.cost.hosts import Costs
 from any2vec.plan.sharding.columns import Column
 from any2vec.plan.sharding.placing import place_columns
@@ -163,3 +163,10 @@ def test_one_trainer_that_owns_all_rows_sends_nothing() -> None:
 def test_what_cannot_be_planned(change: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         click_plan(SHAPE, ClickSpread(**{"trainers": 2, "servers": 2} | change))
+
+
+def test_rows_are_cut_into_columns_from_one_on() -> None:
+    assert [(one.name, one.rows) for one in zipf_columns(7, 1, 1.1, 10)] == [("C1", 7)]
+    assert [one.rows for one in zipf_columns(7, 3, 1.1, 10)] == [3, 2, 2]
+    with pytest.raises(InputError, match="columns"):
+        zipf_columns(7, 0, 1.1, 10)

@@ -285,7 +285,8 @@ def test_a_folder_gives_back_what_was_saved(tmp_path: Path) -> None:
     [
         (b"", "is empty"),
         (b"# nothing\n\n", "holds no triples"),
-        (b"head\trelation\ttail\n", "holds no triples"),
+        (b"head\trelation\ttail\n", "holds no triples; give at least one"),
+        (b'<a> <r> "only a text" .\n', "holds no triples of entities; give at least one"),
         (b"alone\n", "has one column in its first line"),
         (b"a\tr\tb\nb\tr\n", r"line 2 has 2 columns, not 3: 'b\\tr'"),
         (b"a\tr\tb\na\t\tb\n", "row 2 has nothing in column 2"),

@@ -22,7 +22,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.encoders.ngrams import NGramEncoder
 from any2vec.errors import FormatError, InputError, UnknownKeyError
 from any2vec.formats.snapshots import publish
-from any2vec.serve.limits import Limits, TooLateError
+from any2vec.serve.limits import Deadline, Limits, TooLateError
 from any2vec.serve.server import Server, check_address, read_token
 from cli_runs import refused
 
@@ -712,3 +712,10 @@ def test_classes_of_nodes_are_those_that_the_run_kept(tmp_path: Path) -> None:
     parquet.write_table(parquet.read_table(file).slice(1), file)
     with pytest.raises(FormatError, match="its predictions are of other nodes"):
         catalog.open_run("run", tmp_path / "run", False)
+
+
+def test_no_time_is_left_behind_a_deadline() -> None:
+    assert Deadline(time.monotonic() - 5, 1).left == 0
+    assert 0 < Deadline.after(0.9).left <= 0.9
+    with pytest.raises(TooLateError, match="longer than 1 s"):
+        Deadline(time.monotonic() - 5, 1).check()

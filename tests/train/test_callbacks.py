@@ -125,7 +125,8 @@ def test_lines_that_stay_are_so_far_apart(capsys: pytest.CaptureFixture[str], mo
             )
         )  # fmt: skip
     said = capsys.readouterr().err.splitlines()
-    assert [one.split("  ")[1] for one in said] == ["15 %", "30 %"]
+    parts = [one.split("  ") for one in said]
+    assert [(one[1], one[-1]) for one in parts] == [("15 %", "5.7 s left"), ("30 %", "2.3 s left")]
 
 
 @pytest.mark.parametrize("kind", ["TensorBoard", "MLflow", "WeightsAndBiases"])
