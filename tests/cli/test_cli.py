@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from any2vec._version import __version__
+from any2vec.cli import main
 from any2vec.cli.app import COMMANDS, app
 from any2vec.embeddings import Embeddings
 
@@ -215,3 +216,16 @@ def test_the_installed_command(place: Path, tmp_path: Path, is_quiet: bool) -> N
     assert summary["rows"] == 8 and 0 < summary["train_seconds"] < summary["seconds"]
     assert "\x1b" not in done.stderr and "\r" not in done.stderr
     assert bool(done.stderr) is not is_quiet
+
+
+@pytest.mark.parametrize("is_joined", [True, False])
+def test_a_process_that_torchrun_made_joins_the_others(is_joined: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    began: list[str] = []
+    monkeypatch.setattr("any2vec.cluster.launch.join.run_child", lambda _: began.append("joined"))
+    monkeypatch.setattr("any2vec.cli.app.run", lambda: began.append("alone"))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    if not is_joined:
+        monkeypatch.delenv("RANK")
+    main()
+    assert began == ["joined", "alone"][not is_joined :]

@@ -127,6 +127,13 @@ def test_they_are_those_that_take_gives(of: str) -> None:
     assert np.array_equal(found.take(np.arange(NODES)), features.take(np.arange(NODES)))
 
 
+def test_rows_that_are_wider_than_a_chunk_are_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = planted()
+    monkeypatch.setattr("any2vec.nn.sparse.rows._CHUNK_BYTES", 4 * x.shape[1] - 1)
+    found = SparseRows.of(FeatureRows(x, NONE), NODES)
+    assert found is not None and np.array_equal(found.take(np.arange(NODES)), x)
+
+
 def test_rows_with_many_numbers_stay_as_they_are() -> None:
     assert SparseRows.of(FeatureRows(planted(2 * LARGEST_SHARE), NONE), NODES) is None
     assert SparseRows.of(FeatureRows(planted(LARGEST_SHARE / 2), NONE), NODES) is not None

@@ -174,6 +174,15 @@ def test_planted_analogies_are_all_right(tmp_path: Path, method: str) -> None:
     assert parsed["accuracy"] == pytest.approx(56 / 57) and parsed["sections"][0]["accuracy"] == 1.0
 
 
+def test_words_are_looked_up_lower_cased_first() -> None:
+    """Or as given, where that is asked for: then the answer of these is the farthest row."""
+    axes = np.eye(7)
+    lower, upper = [axes[0], axes[0] + axes[1], axes[2], axes[2] + axes[1]], [axes[4], axes[5], axes[6], -axes[5]]
+    found = Embeddings([*"abcd", *"ABCD"], np.stack([*lower, *upper]).astype(np.float32))
+    assert evaluate_analogy(found, [("A", "B", "C", "D")]).total.correct == 1
+    assert evaluate_analogy(found, [("A", "B", "C", "D")], lowercase=False).total.correct == 0
+
+
 def test_questions_without_sections_are_neither_semantic_nor_syntactic(tmp_path: Path) -> None:
     embeddings, text = capitals()
     (tmp_path / "q.txt").write_text("\n".join(line for line in text.splitlines() if not line.startswith(":")))

@@ -192,6 +192,12 @@ def test_a_saved_table_is_no_longer_in_memory(has_output: bool, tmp_path: Path) 
     assert not Embeddings.load(tmp_path / "out").vectors.any()
 
 
+def test_names_that_cannot_be_written_are_refused_before_anything_is(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not valid Unicode"):
+        StoredTable(Table(["a", "\ud800"], np.zeros((2, 4), np.float32))).save_into(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 # ---- stopped, and gone on
 
 
