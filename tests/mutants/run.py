@@ -48,8 +48,10 @@ def draw(covering: Covering, count: int, seed: int) -> list[dict[str, Any]]:
     rooms: dict[str, list[Path]] = defaultdict(list)
     for path in covering.files():
         rooms[path.parts[1] if len(path.parts) > 2 else "any2vec"].append(path)
-    rng = random.Random(seed)
-    turns = {room: one_by_one(rng, covering, rooms[room], named) for room in sorted(rooms)}
+    turns = {
+        room: one_by_one(random.Random(f"{seed} {room}"), covering, rooms[room], named)  # named ones move no other room
+        for room in sorted(rooms)
+    }
     drawn: list[dict[str, Any]] = []
     while turns and len(drawn) < count:
         for room in list(turns):
