@@ -719,3 +719,9 @@ def test_no_time_is_left_behind_a_deadline() -> None:
     assert 0 < Deadline.after(0.9).left <= 0.9
     with pytest.raises(TooLateError, match="longer than 1 s"):
         Deadline(time.monotonic() - 5, 1).check()
+
+
+def test_as_many_answers_as_are_allowed_are_no_more() -> None:
+    Limits(max_answers=3).check_answers(3, "3")
+    with pytest.raises(InputError, match="has 3 answers at most, got 4"):
+        Limits(max_answers=3).check_answers(4, "4")
