@@ -218,14 +218,16 @@ def test_the_installed_command(place: Path, tmp_path: Path, is_quiet: bool) -> N
     assert bool(done.stderr) is not is_quiet
 
 
-@pytest.mark.parametrize("is_joined", [True, False])
-def test_a_process_that_torchrun_made_joins_the_others(is_joined: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("rank", "expected"), [("0", ["joined", "alone"]), (None, ["alone"])])
+def test_a_process_that_torchrun_made_joins_the_others(
+    rank: str | None, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     began: list[str] = []
     monkeypatch.setattr("any2vec.cluster.launch.join.run_child", lambda _: began.append("joined"))
     monkeypatch.setattr("any2vec.cli.app.run", lambda: began.append("alone"))
     monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setenv("RANK", "0")
-    if not is_joined:
-        monkeypatch.delenv("RANK")
+    monkeypatch.delenv("RANK", raising=False)
+    if rank is not None:
+        monkeypatch.setenv("RANK", rank)
     main()
-    assert began == ["joined", "alone"][not is_joined :]
+    assert began == expected

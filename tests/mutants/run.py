@@ -43,15 +43,15 @@ ENDED = "pytest ends with "
 
 
 def draw(covering: Covering, count: int, seed: int) -> list[dict[str, Any]]:
-    """Faults on covered lines, room after room, at most one a line; not those that are named equivalent."""
+    """Faults on covered lines, room after room, at most one a line; not those that are named equivalent.
+
+    Each room has a generator of its own, so that a name in the list changes what is drawn in no other room.
+    """
     named = {(one["file"], one["before"].strip(), one["after"].strip()) for one in read(EQUIVALENT)}
     rooms: dict[str, list[Path]] = defaultdict(list)
     for path in covering.files():
         rooms[path.parts[1] if len(path.parts) > 2 else "any2vec"].append(path)
-    turns = {
-        room: one_by_one(random.Random(f"{seed} {room}"), covering, rooms[room], named)  # named ones move no other room
-        for room in sorted(rooms)
-    }
+    turns = {room: one_by_one(random.Random(f"{seed} {room}"), covering, rooms[room], named) for room in sorted(rooms)}
     drawn: list[dict[str, Any]] = []
     while turns and len(drawn) < count:
         for room in list(turns):

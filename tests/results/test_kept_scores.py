@@ -10,13 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from any2vec.data.io import kept_scores
 from any2vec.data.io.kept_scores import keep_scores, told_apart
 from any2vec.report.compare import compare_runs
-from any2vec.report.scores import Confusions, classes_section, headlines
+from any2vec.report.scores import headlines
 
 
 def links(score: str, auc: float, data: str = "split/test.tsv") -> dict[str, Any]:
@@ -118,10 +117,3 @@ def test_what_is_left_out_of_the_ranking_makes_another_test(tmp_path: Path) -> N
     run = folder(tmp_path / "run", ranked(None, 0.8), ranked("likes.tsv", 0.1), ranked("other.tsv", 0.2))
     assert [one["ndcg"] for one in kept(run)] == [0.8, 0.1, 0.2]
     assert told_apart(kept(run)) == ["likes.tsv", "likes.tsv exclude likes.tsv", "likes.tsv exclude other.tsv"]
-
-
-def test_a_long_class_is_named_by_both_its_ends() -> None:
-    names = ["of just 18 letters", "begins_and_then_ends_here"]
-    page = classes_section(Confusions("test", names, np.array([[2, 1], [0, 3]])))
-    heat = page[page.index("Confusions") :]
-    assert heat.count(">of just 18 letters<") == heat.count(">begins_a…ends_here<") == 2

@@ -15,7 +15,7 @@ from any2vec.errors import FormatError, InputError
 from any2vec.report import write_report
 from any2vec.report.figures import LIGHT, draw_map, draw_stages
 from any2vec.report.items import OTHER, choose_items
-from any2vec.report.scores import by_class, classes_section, confusions, headlines
+from any2vec.report.scores import Confusions, by_class, classes_section, confusions, headlines
 from any2vec.report.stages import StageSeconds
 from browser import Browser
 
@@ -218,3 +218,10 @@ def test_the_first_stage_stands_on_top(monkeypatch: pytest.MonkeyPatch) -> None:
     draw_stages([StageSeconds("sample", 1.0, 0.0, 0.5), StageSeconds("train", 2.0, 0.5, 0.0)], LIGHT)
     (axes,) = drawn[0].axes
     assert axes.yaxis_inverted() and [label.get_text() for label in axes.get_yticklabels()] == ["sample", "train"]
+
+
+def test_a_long_class_is_named_by_both_its_ends() -> None:
+    names = ["of just 18 letters", "begins_and_then_ends_here"]
+    page = classes_section(Confusions("test", names, np.array([[2, 1], [0, 3]])))
+    heat = page[page.index("Confusions") :]
+    assert heat.count(">of just 18 letters<") == heat.count(">begins_a…ends_here<") == 2
